@@ -1,0 +1,46 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Both install what they need.
+PY ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+EXTRA ?=
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: install demo test check accept bench wheel clean
+
+install: $(STAMP) $(if $(EXTRA),extra)
+
+$(STAMP): requirements/core.txt requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PY) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+.PHONY: extra
+extra: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/$(EXTRA).txt
+
+demo: $(STAMP)
+	$(BIN)/harness demo
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/python -m pytest -m "not accept"
+
+accept: $(STAMP)
+	$(BIN)/python -m pytest -m accept
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.run
+
+wheel: $(STAMP)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist .
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .hypothesis *.egg-info

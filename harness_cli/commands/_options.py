@@ -1,0 +1,13 @@
+"""Options that every verb has, under one spelling."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="JSON only on stdout.")]
+Folder = Annotated[
+    Path, typer.Option("-C", "--directory", metavar="DIR", help="Run as if started in DIR.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only results.")]
+HERE = Path()

@@ -1,0 +1,72 @@
+"""Output: data to stdout, everything else to stderr; JSON alone when asked for.
+
+The tables are rich's, without colour when NO_COLOR is set or stdout is no terminal.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+
+def emit_json(value: Any) -> None:
+    """One JSON document on stdout; an object gets `schema: 1` when it has none."""
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, dict):
+        plain = {"schema": 1, **plain}
+    sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def line(text: str = "") -> None:
+    """One line of data."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """One line beside the data: progress, hints, what was written where."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def interactive() -> bool:
+    """A person sits at a terminal that can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colour() -> bool:
+    """Colour is welcome on stdout."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    """A table; numbers are aligned to the right, nothing is cut short off a terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    filled = [[_cell(c) for c in row] for row in rows]
+    numeric = [all(_is_number(r[i]) for r in filled) and bool(filled) for i in range(len(columns))]
+    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for name, right in zip(columns, numeric, strict=True):
+        made.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in filled:
+        made.add_row(*(Text(c) for c in row))
+    width = None if sys.stdout.isatty() else 200
+    Console(file=sys.stdout, width=width, no_color=not colour(), highlight=False).print(made)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value)
+
+
+def _is_number(text: str) -> bool:
+    return bool(text) and text.strip("–+-%0123456789.,±×[] ") == ""

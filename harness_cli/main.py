@@ -1,0 +1,79 @@
+"""The program: parse, call one function, turn errors into exit codes. Nothing else does that."""
+
+import os
+import sys
+import traceback
+
+import typer
+
+from harness_cli.commands._lazy import EPILOG, LazyGroup
+from harness_cli.errors import HarnessError
+
+BUG = 70
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Run, evaluate, diagnose, edit, gate and promote the harness of an LLM agent.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+
+
+def version(show: bool) -> None:
+    """Print the version and end (`--version --json` prints an object)."""
+    if show:
+        from harness_cli.commands.version import show_version
+
+        show_version(as_json="--json" in sys.argv)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: bool = typer.Option(
+        False, "--version", help="Show the version and end.", callback=version, is_eager=True
+    ),
+    as_json: bool = typer.Option(False, "--json", hidden=True, help="With --version: as JSON."),
+) -> None:
+    """Run, evaluate, diagnose, edit, gate and promote the harness of an LLM agent."""
+
+
+def main() -> None:
+    """The console script `harness`."""
+    if sys.platform == "win32":
+        sys.stderr.write("error: harness runs on Linux and macOS\n\nhint: use WSL\n")
+        raise SystemExit(2)
+    try:
+        app()
+    except HarnessError as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        if exc.hint:
+            sys.stderr.write(f"\nhint: {exc.hint}\n")
+        raise SystemExit(exc.exit_code) from exc
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        # The reader of our output went away (`harness … | head`): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except Exception as exc:  # noqa: BLE001  the one place where a bug becomes an exit code
+        report_bug(exc)
+        raise SystemExit(BUG) from None
+
+
+def report_bug(exc: Exception) -> None:
+    """Traceback to stderr and to a report file under the state folder."""
+    from harness_cli.store.state import write_bug_report
+
+    text = "".join(traceback.format_exception(exc))
+    sys.stderr.write(text)
+    path = write_bug_report(text)
+    sys.stderr.write(f"\nerror: a bug in harness: {type(exc).__name__}\n")
+    sys.stderr.write(f"\nhint: please report it with the file {path}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""`harness.yaml`: where things lie, which policies and judges there are, and every time bound."""
+
+from typing import Literal
+
+import msgspec
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars per million tokens. A policy without one has unknown cost, never 0."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The weights a policy serves."""
+
+    uri: str
+    sha256: str | None = None
+
+
+class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry under `policies`."""
+
+    kind: Literal["builtin", "local", "openai", "scripted", "replay"]
+    model: str = ""
+    base_url: str | None = None
+    api_key_env: str | None = None
+    transport: Literal["lean", "openai"] = "lean"
+    stream: bool = True
+    price: Price | None = None
+    checkpoint: CheckpointRef | None = None
+    fallback: str | None = None
+    """Name of the policy that answers when one call of this one fails."""
+    pipeline: str = "default"
+    """Variant of the prompt pipeline, `compact` for small contexts."""
+    context: int | None = None
+    """Context length in tokens, where it bounds the prompt."""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    attempt_timeout_s: float = 60.0
+    total_timeout_s: float = 180.0
+    stall_timeout_s: float = 20.0
+    max_attempts: int = 5
+    script: str | None = None
+    """File of scripted replies (`scripted`) or a cassette (`replay`)."""
+    send_back_reasoning: bool = False
+    """Send `reasoning_content` of tool turns back, which DeepSeek's V4 demands."""
+    concurrency: int | None = None
+    sha256: str | None = None
+
+
+class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry under `judges`: the grounded judge, or a panel of policies with its own harness."""
+
+    kind: Literal["grounded", "panel"] = "panel"
+    panel: tuple[str, ...] = ()
+    rule: str = "majority"
+    harness: str | None = None
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Bounds of one request, METHODS §1. None is unbounded."""
+
+    rounds: int = 4
+    first_call_s: float | None = None
+    later_call_s: float | None = None
+    tool_s: float = 5.0
+    hook_s: float = 2.0
+    trajectory_s: float | None = None
+    fallback_s: float = 4.0
+    """The compact fallback route's own bound, within end-to-end."""
+    end_to_end_s: float | None = None
+    enforce_end_to_end: bool = False
+    stall_s: float = 20.0
+    """A stream that says nothing for so long is stalled, under every profile."""
+
+
+class ProjectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`harness.yaml`."""
+
+    schema: int = 1
+    harness: str = "harness_repo"
+    evalsets: str = "evalsets"
+    manifests: str = "manifests"
+    runs: str = ".harness/runs"
+    policy: str = "builtin"
+    """The policy that verbs use when no flag names one."""
+    policies: dict[str, PolicyConfig] = {"builtin": PolicyConfig(kind="builtin")}
+    judges: dict[str, JudgeConfig] = {"grounded": JudgeConfig(kind="grounded")}
+    roles: dict[str, str] = {}
+    gates: str = "gates.yaml"
+    limits: dict[str, Limits] = {}
+    channel: str = "dev"

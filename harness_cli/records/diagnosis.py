@@ -1,0 +1,122 @@
+"""Failure classes, the diagnosis of a run, and proposals to edit the harness."""
+
+from typing import Any, Literal
+
+import msgspec
+
+Side = Literal["harness", "policy", "tool", "judge", "evalset", "simulator"]
+
+
+class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`failure_classes/<id>.md`: owned by people, versioned with the harness."""
+
+    id: str
+    name: str
+    definition: str
+    decision_rule: str = ""
+    side: Side = "harness"
+    examples: tuple[str, ...] = ()
+    body: str = ""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A representative failure, citing the step where it shows."""
+
+    item_id: str
+    step: int | None
+    comment: str
+    reply: str
+    why: str
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures of one kind."""
+
+    id: str
+    class_id: str | None = None
+    """A known failure class, or None for a new one."""
+    label: str
+    size: int
+    share: float
+    """Of all failures."""
+    systematic: bool
+    """Large enough and concentrated enough that one edit may help; else sparse."""
+    side: Side
+    suspected_modules: tuple[str, ...] = ()
+    root_cause: str = ""
+    cases: tuple[Case, ...] = ()
+    item_ids: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """`diagnosis.json`."""
+
+    schema: int = 1
+    run: str
+    harness_id: str
+    evalset: str
+    failures: int
+    of: int
+    clusters: tuple[Cluster, ...]
+    unexplained: float
+    """Share of failures in no class and no cluster."""
+    advice: dict[str, Any] = {}
+
+
+class Decision(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What a person (or a script, which is said) decided about one hunk."""
+
+    state: Literal["pending", "accept", "modify", "reject"] = "pending"
+    reason: str = ""
+    by: str = ""
+    at: str = ""
+    script: bool = False
+
+
+class Op(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One change to one file. Which fields matter depends on `op`."""
+
+    op: Literal[
+        "replace", "write", "delete", "move", "set-frontmatter", "json-pointer", "unified-diff"
+    ]
+    path: str
+    search: str | None = None
+    expected_count: int = 1
+    text: str | None = None
+    to: str | None = None
+    key: str | None = None
+    pointer: str | None = None
+    value: Any = None
+    decision: Decision = Decision()
+
+
+class Edit(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A reasoned set of operations on one module."""
+
+    id: str
+    module: str
+    ops: tuple[Op, ...]
+    rationale: str
+    classes: tuple[str, ...] = ()
+    predicted_fixes: tuple[str, ...] = ()
+    risks: str = ""
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`proposal.yaml`: bound to its base, good for one use."""
+
+    schema: int = 1
+    id: str
+    base: str
+    """Harness id (tree id) it was made for."""
+    base_commit: str | None = None
+    nonce: str
+    diagnosis: str
+    proposer: str
+    created: str = ""
+    edits: tuple[Edit, ...] = ()

@@ -1,0 +1,57 @@
+"""`gates.yaml` and what came of each gate."""
+
+from typing import Any, Literal
+
+import msgspec
+
+GateKind = Literal[
+    "latency", "regression", "capability", "judge", "tools", "provenance", "approvals"
+]
+Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE", "ERROR", "PENDING", "DRIFT"]
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One gate: its kind, its bounds and what it measures on."""
+
+    name: str
+    kind: GateKind
+    mode: Literal["enforce", "dry_run"] = "enforce"
+    evalset: str | None = None
+    split: str | None = None
+    metric: str = "avg"
+    minimum_n: int = 30
+    margin: float = 0.02
+    """Non-inferiority margin on `metric`, as a share."""
+    bound_s: float = 15.0
+    attainment: float = 0.99
+    warm_up: int = 10
+    must_pass: tuple[str, ...] = ()
+    """Tags or categories whose items may not regress at all."""
+    max_regressed: int | None = None
+    accept_judges: tuple[str, ...] = ()
+    agreement: dict[str, float] = {}
+    """Metric → agreement floor (METHODS §3: accuracy 0.90, effectiveness 0.80)."""
+    approvals: int = 1
+    approvers: tuple[str, ...] = ()
+    max_unscored: float = 0.02
+    max_errored: float = 0.02
+
+
+class GatesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`gates.yaml`."""
+
+    schema: int = 1
+    gates: tuple[Gate, ...]
+
+
+class GateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one gate said, with its numbers."""
+
+    name: str
+    kind: str
+    mode: str = "enforce"
+    outcome: Outcome
+    summary: str
+    numbers: dict[str, Any] = {}
+    needs: str = ""
+    """What would decide it: an n, a run, an approval."""

@@ -1,0 +1,221 @@
+"""Files into records: one decoder for YAML and JSON whose errors carry file and line.
+
+The only module that imports PyYAML, and only its safe C loader.
+"""
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from harness_cli.errors import BadFile
+
+T = TypeVar("T")
+_PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+|\.\.\.)\]")
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader, with duplicate keys as errors and dates left as text."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict[Any, Any]:
+    seen: dict[Any, int] = {}
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str | int | float | bool | type(None)):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key must be plain text", key_node.start_mark
+            )
+        if key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key `{key}` stands twice", key_node.start_mark
+            )
+        seen[key] = key_node.start_mark.line
+    return dict(loader.construct_pairs(node, deep=deep))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor(
+    "tag:yaml.org,2002:timestamp",
+    lambda loader, node: loader.construct_scalar(node),  # type: ignore[arg-type]
+)
+
+
+def decode(kind: type[T], value: Any, *, where: str = "value") -> T:
+    """Plain data into a record.
+
+    Raises `BadFile` with the path of the wrong field and, for an unknown key, the nearest one.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as exc:
+        message, path = _split(str(exc))
+        raise BadFile(f"{where}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+
+
+def read_yaml(path: Path, kind: type[T], *, name: str | None = None) -> T:
+    """A YAML file a person edits, into a record. `name` is how errors call the file."""
+    return parse_yaml(read_text(path, name=name), kind, name=name or str(path))
+
+
+def parse_yaml(text: str, kind: type[T], *, name: str) -> T:
+    """YAML text into a record; errors carry `name:line:column`."""
+    value = load_yaml(text, name=name)
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as exc:
+        message, path = _split(str(exc))
+        unknown = _UNKNOWN.search(message)
+        line = line_of(text, path + (f".{unknown['name']}" if unknown else ""))
+        raise BadFile(f"{name}:{line}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+
+
+def load_yaml(text: str, *, name: str) -> Any:
+    """YAML text into plain data; one document, safe tags only, no duplicate keys."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        line = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+        hint = None
+        if "mapping values are not allowed" in str(problem):
+            hint = "a value that holds `: ` must stand in quotes"
+        elif "found character '\\t'" in str(problem):
+            hint = "indent with blanks, not with tabs"
+        raise BadFile(f"{name}:{line}: {problem}", hint=hint) from exc
+
+
+def dump_yaml(value: Any) -> str:
+    """Plain data or a record as YAML for a person to edit: key order kept, no aliases."""
+    return str(
+        yaml.dump(
+            msgspec.to_builtins(value),
+            Dumper=_Plain,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=100,
+        )
+    )
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+        return True
+
+
+def _text_block(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+    """Text of several lines as a block, which a person can read and edit."""
+    style = "|" if "\n" in data else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Plain.add_representer(str, _text_block)
+
+
+def read_json(path: Path, kind: type[T], *, name: str | None = None) -> T:
+    """A JSON file a machine wrote, into a record."""
+    name = name or str(path)
+    return parse_json(read_text(path, name=name), kind, name=name)
+
+
+def parse_json(text: str | bytes, kind: type[T], *, name: str) -> T:
+    """JSON text into a record; errors carry `name` and the path of the wrong field."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as exc:
+        message, path = _split(str(exc))
+        raise BadFile(f"{name}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+    except msgspec.DecodeError as exc:
+        raise BadFile(f"{name}: {exc}", hint="the file is cut short or no JSON") from exc
+
+
+def read_text(path: Path, *, name: str | None = None) -> str:
+    """A file's text, by its byte-order mark UTF-8 or UTF-16, with `\\n` line ends."""
+    name = name or str(path)
+    try:
+        return text_of(path.read_bytes(), name=name)
+    except FileNotFoundError:
+        raise BadFile(f"no file `{name}`") from None
+    except IsADirectoryError:
+        raise BadFile(f"`{name}` is a folder, not a file") from None
+
+
+def text_of(data: bytes, *, name: str) -> str:
+    """Bytes as text: BOM-marked UTF-8 or UTF-16, else UTF-8; CRLF becomes LF."""
+    try:
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            text = data.decode("utf-16")
+        else:
+            text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise BadFile(
+            f"{name}: byte {exc.start} is not UTF-8", hint="save the file as UTF-8"
+        ) from exc
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def line_of(text: str, path: str) -> int:
+    """The line of the YAML node at a msgspec path (`$.a.b[0]`), or of its nearest parent."""
+    try:
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return 1
+    line = node.start_mark.line + 1 if node else 1
+    for step in _STEP.finditer(path.removeprefix("$")):
+        found = _child(node, step)
+        if found is None:
+            break
+        line, node = found
+    return line
+
+
+def _child(node: Any, step: re.Match[str]) -> tuple[int, Any] | None:
+    if isinstance(node, yaml.MappingNode) and step["key"] is not None:
+        for key, value in node.value:
+            if key.value == step["key"]:
+                return key.start_mark.line + 1, value
+    if isinstance(node, yaml.MappingNode) and step["index"] == "..." and len(node.value) == 1:
+        key, value = node.value[0]
+        return key.start_mark.line + 1, value
+    if isinstance(node, yaml.SequenceNode) and (step["index"] or "").isdigit():
+        index = int(step["index"])
+        if index < len(node.value):
+            return node.value[index].start_mark.line + 1, node.value[index]
+    return None
+
+
+def _split(message: str) -> tuple[str, str]:
+    found = _PATH.search(message)
+    return (message[: found.start()], found["path"]) if found else (message, "$")
+
+
+def _at(path: str) -> str:
+    return "" if path == "$" else f" at `{path.removeprefix('$.')}`"
+
+
+def _hint(message: str, kind: Any) -> str | None:
+    unknown = _UNKNOWN.search(message)
+    if not unknown:
+        return None
+    near = get_close_matches(unknown["name"], sorted(_field_names(kind)), n=1, cutoff=0.5)
+    return f"did you mean `{near[0]}`?" if near else "remove the key, nothing reads it"
+
+
+def _field_names(kind: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
+    """Every key that any record reachable from `kind` has; the nearest one is offered."""
+    if kind in seen:
+        return set()
+    names: set[str] = set()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for field in msgspec.structs.fields(kind):
+            names |= {field.encode_name} | _field_names(field.type, seen | {kind})
+    for part in getattr(kind, "__args__", ()):
+        names |= _field_names(part, seen)
+    return names

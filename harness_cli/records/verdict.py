@@ -1,0 +1,74 @@
+"""What a judge says, and what one item of one run came to."""
+
+from typing import Any, Literal
+
+import msgspec
+
+State = Literal["passed", "failed", "unscored", "errored"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One observation of a judge, with what it rests on."""
+
+    kind: str
+    """wrong_price, unsupported_claim, false_promise, human_identity, missing_fact, … ."""
+    detail: str
+    quote: str = ""
+    """The words of the reply it is about."""
+    evidence: str = ""
+    """The tool result, catalogue entry or FAQ entry it was checked against."""
+    step: int | None = None
+
+
+class AssertionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One assertion of an item."""
+
+    type: str
+    passed: bool | None
+    """None: could not be decided (unscored)."""
+    reason: str = ""
+    score: float | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge's answer on one trajectory. A metric that is None is unscored."""
+
+    judge: str
+    """name@digest."""
+    scores: dict[str, float | None] = {}
+    """Metric → score of METHODS §2: accuracy, effectiveness, avg, tc, tco, skill_selection, … ."""
+    findings: tuple[Finding, ...] = ()
+    assertions: tuple[AssertionResult, ...] = ()
+    unscored_reason: str | None = None
+    votes: tuple[dict[str, Any], ...] = ()
+    cached: bool = False
+
+
+class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of one run: the line of a report."""
+
+    item_id: str
+    repeat: int = 0
+    category: str
+    tags: tuple[str, ...] = ()
+    state: State
+    """passed: accuracy 1, effectiveness 1 and every assertion true; errored: the run broke."""
+    scores: dict[str, float | None] = {}
+    reply: str = ""
+    route: str = "normal"
+    stop: str = "completed"
+    error: str | None = None
+    findings: tuple[Finding, ...] = ()
+    assertions: tuple[AssertionResult, ...] = ()
+    skills_loaded: tuple[str, ...] = ()
+    tools_called: tuple[str, ...] = ()
+    hooks_fired: tuple[str, ...] = ()
+    rounds: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    trajectory_sha256: str = ""
+    """Of the trajectory without clocks."""
+    wall_s: float | None = None
+    """None for a cached or replayed one: never timed."""
+    ttft_s: float | None = None
