@@ -88,8 +88,12 @@ class ProjectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     runs: str = ".harness/runs"
     policy: str = "builtin"
     """The policy that verbs use when no flag names one."""
-    policies: dict[str, PolicyConfig] = {"builtin": PolicyConfig(kind="builtin")}
-    judges: dict[str, JudgeConfig] = {"grounded": JudgeConfig(kind="grounded")}
+    policies: dict[str, PolicyConfig] = msgspec.field(
+        default_factory=lambda: {"builtin": PolicyConfig(kind="builtin")}
+    )
+    judges: dict[str, JudgeConfig] = msgspec.field(
+        default_factory=lambda: {"grounded": JudgeConfig(kind="grounded")}
+    )
     roles: dict[str, str] = {}
     gates: str = "gates.yaml"
     limits: dict[str, Limits] = {}
