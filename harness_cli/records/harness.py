@@ -61,7 +61,9 @@ class Tool(
     name: str
     description: str = ""
     title: str | None = None
-    input_schema: dict[str, Any] = {"type": "object", "properties": {}}
+    input_schema: dict[str, Any] = msgspec.field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
     output_schema: dict[str, Any] | None = None
     annotations: dict[str, Any] = {}
     icons: tuple[Any, ...] = ()
