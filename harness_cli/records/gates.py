@@ -22,6 +22,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     minimum_n: int = 30
     margin: float = 0.02
     """Non-inferiority margin on `metric`, as a share."""
+    floor: float | None = None
+    """Least mean of `metric`, whatever the incumbent reaches."""
     bound_s: float = 15.0
     attainment: float = 0.99
     warm_up: int = 10

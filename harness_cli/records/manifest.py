@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.records.gates import GateResult
+from harness_cli.records.gates import Gate, GateResult
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://harness-evolution.dev/manifest/v1"
@@ -30,13 +30,38 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """A run that a gate rests on, by digest."""
 
     run: str
+    role: str = "candidate"
+    """candidate, or incumbent where the comparison needed its own run."""
+    gates: tuple[str, ...] = ()
+    """Names of the gates decided on it."""
     evalset: str
+    evalset_digest: str = ""
     split: str | None = None
+    judge_id: str = ""
     n: int
+    """Planned results: items × repeats."""
     report_sha256: str
     """Of `report.canonical.json`."""
     evidence_sha256: str = ""
     """Of its lines in `evidence/<id>.jsonl.zst`."""
+
+
+class EvidenceLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of one evidence run: what gates are recomputed from, without the texts."""
+
+    run: str
+    item_id: str
+    repeat: int = 0
+    category: str = ""
+    tags: tuple[str, ...] = ()
+    state: str
+    scores: dict[str, float | None] = {}
+    route: str = "normal"
+    fell_back: bool = False
+    wall_s: float | None = None
+    ttft_s: float | None = None
+    verdict_sha256: str = ""
+    trajectory_sha256: str = ""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +91,8 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True):
     catalogue_sha256: str
     judge: dict[str, Any]
     gates_sha256: str
+    """Of `gate_settings` in canonical form."""
+    gate_settings: tuple[Gate, ...] = ()
     evidence: tuple[Evidence, ...]
     gates: tuple[GateResult, ...]
     approvals: tuple[Approval, ...]

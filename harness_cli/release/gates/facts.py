@@ -1,0 +1,98 @@
+"""What the gates look at: the candidate's runs, the incumbent's, and the state of the project."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness_cli.records.gates import Gate, GateResult, Outcome
+from harness_cli.records.manifest import Approval, EvidenceLine
+from harness_cli.release.evidence import RunEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything a gate may rest on, gathered before the first gate is asked."""
+
+    runs: Mapping[str, RunEvidence] = field(default_factory=dict)
+    """Gate name → the candidate's run for it."""
+    incumbent_runs: Mapping[str, RunEvidence] = field(default_factory=dict)
+    incumbent: str | None = None
+    """Manifest in force, if any."""
+    subject: str = ""
+    """Digest of the candidate pair: what an approval speaks of."""
+    approvals: tuple[Approval, ...] = ()
+    drift: tuple[str, ...] | None = ()
+    """Tools whose servers list something else than the lock; None when not asked."""
+    provenance: tuple[str, ...] = ()
+    """What keeps the candidate from being a committed, whole, reproducible state."""
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    """name, id, and the agreement of its calibration where there is one."""
+
+
+def result(
+    gate: Gate, outcome: Outcome, summary: str, *, needs: str = "", **numbers: Any
+) -> GateResult:
+    """A gate's answer under its own name."""
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        mode=gate.mode,
+        outcome=outcome,
+        summary=summary,
+        numbers=numbers,
+        needs=needs,
+    )
+
+
+def missing_run(gate: Gate) -> GateResult:
+    """No run to decide on: INCONCLUSIVE, with the command that makes one."""
+    split = f" --split {gate.split}" if gate.split else ""
+    profile = " --profile replay" if gate.kind == "latency" else ""
+    return result(
+        gate,
+        "INCONCLUSIVE",
+        f"no complete run of `{gate.evalset}` by this pair",
+        needs=f"harness eval {gate.evalset}{split}{profile}",
+    )
+
+
+def broken(gate: Gate, run: RunEvidence) -> GateResult | None:
+    """INCONCLUSIVE where a run is unfinished, or too much of it is unscored or errored."""
+    if not run.complete:
+        return result(
+            gate,
+            "INCONCLUSIVE",
+            f"run `{run.run}` is not complete",
+            needs=f"harness eval --resume {run.run}",
+        )
+    for state, most in (("unscored", gate.max_unscored), ("errored", gate.max_errored)):
+        count = sum(line.state == state for line in run.lines)
+        share = count / max(run.planned, 1)
+        if share > most:
+            return result(
+                gate,
+                "INCONCLUSIVE",
+                f"{count} of {run.planned} {state}, more than {most:.0%}",
+                needs=f"harness runs show {run.run}",
+                run=run.run,
+            )
+    return None
+
+
+def score(line: EvidenceLine, metric: str) -> float | None:
+    """A line's score; `passed` is its state. Errored counts as 0, unscored as nothing."""
+    if line.state == "errored":
+        return 0.0
+    if metric == "passed":
+        return None if line.state == "unscored" else float(line.state == "passed")
+    return line.scores.get(metric)
+
+
+def scores_by_item(lines: Sequence[EvidenceLine], metric: str) -> dict[str, float]:
+    """Item id → mean score over its repeats, for items with any score."""
+    grouped: dict[str, list[float]] = {}
+    for line in lines:
+        value = score(line, metric)
+        if value is not None:
+            grouped.setdefault(line.item_id, []).append(value)
+    return {item: sum(values) / len(values) for item, values in grouped.items()}

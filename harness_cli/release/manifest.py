@@ -1,0 +1,165 @@
+"""Build a release manifest, and check one against a repository: every digest made anew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness_cli.records.canonical import canonical_json, digest, sha256
+from harness_cli.records.gates import GateResult, GatesFile
+from harness_cli.records.harness import HarnessState
+from harness_cli.records.manifest import (
+    PREDICATE,
+    STATEMENT,
+    EvidenceLine,
+    Manifest,
+    Predicate,
+    Subject,
+)
+from harness_cli.release.decide import decide
+from harness_cli.release.evidence import RunEvidence, lines_sha256
+from harness_cli.release.gates.all import run_gates
+from harness_cli.release.gates.facts import Facts
+from harness_cli.release.inventory import differences, inventory, tools_sha256
+
+RECOMPUTED = ("latency", "regression", "capability")
+"""Gate kinds that `verify` decides again from the committed evidence alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that `verify` looked at."""
+
+    what: str
+    outcome: Literal["verified", "wrong", "not re-checked"]
+    detail: str = ""
+
+
+def statement(predicate: Predicate) -> Manifest:
+    """The in-toto Statement around a predicate; its subjects are the two switches' contents."""
+    return Manifest(
+        subject=(
+            Subject(name="harness", digest={"gitTree": predicate.harness["tree"]}),
+            Subject(name="policy", digest={"sha256": digest(predicate.policy)}),
+        ),
+        predicate=predicate,
+    )
+
+
+def check_shape(manifest: Manifest, name: str) -> list[Check]:
+    """The statement is one of ours and speaks of what it binds."""
+    predicate = manifest.predicate
+    tests = {
+        "statement type": manifest.type_ == STATEMENT and manifest.predicate_type == PREDICATE,
+        "file name": predicate.id == name,
+        "subjects": manifest.subject == statement(predicate).subject,
+        "gate settings": digest(list(predicate.gate_settings)) == predicate.gates_sha256,
+        "outcome": decide(predicate.gates).promotes,
+    }
+    return [Check(what, "verified" if good else "wrong") for what, good in tests.items()]
+
+
+def check_harness(manifest: Manifest, state: HarnessState | None) -> list[Check]:
+    """The bound commit still holds the bound tree, inventory, tool schemas and lock."""
+    bound = manifest.predicate
+    if state is None:
+        return [Check("harness", "wrong", f"commit {bound.harness.get('commit')} is not here")]
+    found = differences(bound.inventory, inventory(state))
+    pairs = {
+        "harness tree": (bound.harness["tree"], state.id),
+        "tool schemas": (bound.tools_sha256, tools_sha256(state)),
+        "MCP lock": (bound.mcp_lock_sha256, digest(state.lock)),
+    }
+    checks = [
+        Check(what, "verified" if a == b else "wrong", "" if a == b else f"{a} is now {b}")
+        for what, (a, b) in pairs.items()
+    ]
+    checks.append(Check("inventory", "wrong" if found else "verified", "; ".join(found[:5])))
+    return checks
+
+
+def check_evalsets(manifest: Manifest, found: Mapping[str, str]) -> list[Check]:
+    """Evalset and catalogue digests, made anew from the bound commit's files."""
+    bound = {**manifest.predicate.evalsets, "catalogue": manifest.predicate.catalogue_sha256}
+    return [
+        Check(f"evalset {name}", *compared(found.get(name), sha)) for name, sha in bound.items()
+    ]
+
+
+def compared(found: str | None, bound: str) -> tuple[Literal["verified", "wrong"], str]:
+    """Equal digests are verified; an absent one is wrong, since it was bound."""
+    if found == bound:
+        return "verified", ""
+    return "wrong", "not in the bound commit" if found is None else f"{bound} is now {found}"
+
+
+def check_evidence(
+    manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]] | None
+) -> list[Check]:
+    """The evidence file holds the bound lines, and the gates come out as they are recorded."""
+    bound = manifest.predicate
+    if lines is None:
+        return [Check("evidence", "wrong", "the evidence file is missing")]
+    checks = []
+    for evidence in bound.evidence:
+        sha = lines_sha256(lines.get(evidence.run, ()))
+        checks.append(Check(f"evidence {evidence.run}", *compared(sha, evidence.evidence_sha256)))
+    again = {g.name: g for g in gates_again(manifest, lines)}
+    for recorded in bound.gates:
+        checks.append(gate_check(recorded, again.get(recorded.name)))
+    checks.append(
+        Check("full trajectories", "not re-checked", "no archive is bound")
+        if "archive_sha256" not in bound.versions
+        else Check("full trajectories", "not re-checked", "the archive is not here")
+    )
+    return checks
+
+
+def gate_check(recorded: GateResult, again: GateResult | None) -> Check:
+    """One recorded gate beside what the evidence gives now."""
+    what = f"gate {recorded.name}"
+    if again is None:
+        return Check(what, "not re-checked", f"{recorded.kind}: {recorded.summary}")
+    if canonical_json(again) == canonical_json(recorded):
+        return Check(what, "verified", recorded.summary)
+    return Check(what, "wrong", f"recorded {recorded.outcome}, evidence gives {again.outcome}")
+
+
+def gates_again(
+    manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]]
+) -> tuple[GateResult, ...]:
+    """The gates that rest on evidence alone, decided again."""
+    bound = manifest.predicate
+    kept = GatesFile(gates=tuple(g for g in bound.gate_settings if g.kind in RECOMPUTED))
+    return run_gates(
+        kept,
+        Facts(
+            runs=runs_by_gate(manifest, lines, "candidate"),
+            incumbent_runs=runs_by_gate(manifest, lines, "incumbent"),
+            incumbent=bound.incumbent,
+        ),
+    )
+
+
+def runs_by_gate(
+    manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]], role: str
+) -> dict[str, RunEvidence]:
+    """Gate name → the bound run of that role which it was decided on."""
+    found = {}
+    for evidence in manifest.predicate.evidence:
+        if evidence.role != role:
+            continue
+        for gate in evidence.gates:
+            found[gate] = RunEvidence(
+                run=evidence.run,
+                lines=lines.get(evidence.run, ()),
+                planned=evidence.n,
+                judge_id=evidence.judge_id,
+                evalset=evidence.evalset,
+                evalset_digest=evidence.evalset_digest,
+            )
+    return found
+
+
+def manifest_sha256(data: bytes) -> str:
+    """The digest of a manifest's stored bytes, which is what gets signed and compared."""
+    return sha256(data)
