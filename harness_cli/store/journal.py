@@ -1,0 +1,193 @@
+"""`journal.jsonl`: append-only, a checksum a record, group-committed by a writer thread.
+
+A line is `{"sum":"<16 hex>","record":{…}}` and a newline; the sum is BLAKE2b-64 over the bytes of
+the record. One drain of the queue becomes one `write` on an O_APPEND descriptor and one
+`fdatasync`; only then are the records of that drain acknowledged. A killed process therefore
+loses nothing that was acknowledged, and at most the last line of the file is torn.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+import msgspec
+
+from harness_cli.errors import BadFile, HarnessError
+from harness_cli.records.journal import JournalRecord
+
+_HEAD = b'{"sum":"'
+_MIDDLE = b'","record":'
+_START = len(_HEAD) + 16 + len(_MIDDLE)
+_KIND = len(b'{"kind":"')
+_encode = msgspec.json.Encoder().encode
+_Ack = asyncio.Future[None]
+
+
+class Line(NamedTuple):
+    """One whole record: where its line starts, its kind, and its JSON bytes."""
+
+    offset: int
+    kind: str
+    data: bytes
+
+
+def line_of(data: bytes) -> bytes:
+    """The line of a record's JSON bytes."""
+    total = blake2b(data, digest_size=8).hexdigest().encode()
+    return b"".join((_HEAD, total, _MIDDLE, data, b"}\n"))
+
+
+def data_of(line: bytes) -> bytes | None:
+    """The record's bytes of a line; None when the line is torn or was changed."""
+    if not (line.endswith(b"}\n") and line.startswith(_HEAD)):
+        return None
+    data = line[_START:-2]
+    total = blake2b(data, digest_size=8).hexdigest().encode()
+    return data if line[len(_HEAD) : len(_HEAD) + 16] == total else None
+
+
+def scan(path: Path) -> Iterator[Line]:
+    """Every whole record in order, in constant memory; a torn tail is left out.
+
+    Raises `BadFile` when a damaged record stands before whole ones: that is no torn write.
+    """
+    damaged: int | None = None
+    offset = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            data = data_of(line)
+            if data is None:
+                damaged = damaged or number
+            elif damaged:
+                raise BadFile(
+                    f"{path.name}:{damaged}: the record does not match its checksum",
+                    hint="the file was changed or the disk is failing; start a new run",
+                )
+            else:
+                yield Line(offset, data[_KIND : data.index(b'"', _KIND)].decode(), data)
+            offset += len(line)
+
+
+def read_at(path: Path, offset: int) -> bytes:
+    """The bytes of the record whose line starts at `offset`."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = data_of(file.readline())
+    if data is None:
+        raise BadFile(f"{path.name}: no whole record at byte {offset}")
+    return data
+
+
+def cut_torn_tail(path: Path) -> int:
+    """Cut what a killed process left half written; returns the number of bytes cut."""
+    end = 0
+    for line in scan(path):
+        end = line.offset + _START + len(line.data) + 2
+    torn = path.stat().st_size - end
+    if torn:
+        with path.open("r+b") as file:
+            file.truncate(end)
+            file.flush()
+            os.fsync(file.fileno())
+    return torn
+
+
+class Journal:
+    """The writing side. `append` encodes; the record is durable when its future is done.
+
+    Must be used within one running event loop; `close` waits for everything appended.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._loop = asyncio.get_running_loop()
+        fresh = not path.exists()
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if fresh:
+            _sync_folder(path.parent)
+        self._queue: SimpleQueue[tuple[bytes, _Ack] | None] = SimpleQueue()
+        self._failure: HarnessError | None = None
+        self.records = 0
+        self.syncs = 0
+        self.size = 0
+        self._thread = threading.Thread(target=self._write_until_closed, name="journal")
+        self._thread.start()
+
+    def append(self, record: JournalRecord) -> _Ack:
+        """Hand one record to the writer; the future is done when it is on the disk."""
+        if self._failure:
+            raise self._failure
+        ack = self._loop.create_future()
+        self.records += 1
+        self._queue.put((line_of(_encode(record)), ack))
+        return ack
+
+    async def close(self) -> None:
+        """Write what is left and give the file back."""
+        self._queue.put(None)
+        while self._thread.is_alive():
+            await asyncio.sleep(0.001)
+        os.close(self._fd)
+        if self._failure:
+            raise self._failure
+
+    def _write_until_closed(self) -> None:
+        last = False
+        while not last:
+            batch = [self._queue.get()]
+            try:
+                while True:
+                    batch.append(self._queue.get_nowait())
+            except Empty:
+                pass
+            last = batch[-1] is None
+            entries = [entry for entry in batch if entry is not None]
+            if entries:
+                self._commit(entries)
+
+    def _commit(self, entries: list[tuple[bytes, _Ack]]) -> None:
+        try:
+            if self._failure is None:
+                _write_all(self._fd, b"".join(line for line, _ in entries))
+                os.fdatasync(self._fd)
+                self.syncs += 1
+                self.size += sum(len(line) for line, _ in entries)
+        except OSError as exc:
+            self._failure = HarnessError(
+                f"the journal cannot be written: {exc.strerror}",
+                hint="make room and resume the run; what was acknowledged is safe",
+            )
+        try:
+            self._loop.call_soon_threadsafe(_acknowledge, entries, self._failure)
+        except RuntimeError:
+            return  # the loop is gone: nobody waits for these any more
+
+
+def _acknowledge(entries: list[tuple[bytes, _Ack]], failure: HarnessError | None) -> None:
+    for _, ack in entries:
+        if ack.done():
+            continue
+        if failure is None:
+            ack.set_result(None)
+        else:
+            ack.set_exception(failure)
+            ack.exception()  # asked for, so that an unawaited one is no noise
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    """One write; the rest of it when the kernel took only a part (a full disk, a signal)."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
