@@ -57,7 +57,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str =
     for row in filled:
         made.add_row(*(Text(c) for c in row))
     width = None if sys.stdout.isatty() else 200
-    Console(file=sys.stdout, width=width, no_color=not colour(), highlight=False).print(made)
+    console = Console(width=width, no_color=not colour(), highlight=False)
+    with console.capture() as captured:
+        console.print(made)
+    # rich pads every line to the table's width; a pager or a diff should not see that.
+    text = "\n".join(row.rstrip() for row in captured.get().splitlines()).strip("\n")
+    sys.stdout.write(text + "\n")
 
 
 def _cell(value: Any) -> str:

@@ -1,14 +1,20 @@
 """The project a verb works in: `harness.yaml` found by walking up, and where things lie."""
 
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from harness_cli.errors import UnknownName, UsageError
 from harness_cli.records.config import Limits, PolicyConfig, ProjectConfig
-from harness_cli.records.reader import parse_yaml, read_text
+from harness_cli.records.reader import load_yaml, parse_yaml, read_text
 
 FILE = "harness.yaml"
+OVERRIDABLE = ("policy", "channel", "runs", "gates", "harness", "evalsets", "manifests")
+"""Settings that `HARNESS_<NAME>` in the environment replaces."""
 PROFILES = {
     "production": Limits(
         first_call_s=3.0,
@@ -31,6 +37,8 @@ class Project:
 
     root: Path
     config: ProjectConfig
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Setting → where its value comes from: environment, file or default."""
 
     @classmethod
     def find(cls, start: Path) -> "Project":
@@ -43,11 +51,24 @@ class Project:
             raise UsageError(f"no folder `{start}`")
         for folder in (here, *here.parents):
             if (folder / FILE).is_file():
-                return cls(root=folder, config=read_config(folder / FILE))
+                return cls.read(folder)
         raise UsageError(
             f"no `{FILE}` in `{here}` or above it",
             hint="`harness init` makes a project here; -C DIR names another folder",
         )
+
+    @classmethod
+    def read(cls, root: Path) -> "Project":
+        """The project whose `harness.yaml` stands in `root`: environment over file over default."""
+        config = read_config(root / FILE)
+        written = set(load_yaml(read_text(root / FILE, name=FILE), name=FILE) or {})
+        sources = {f: FILE if f in written else "default" for f in ProjectConfig.__struct_fields__}
+        for name in OVERRIDABLE:
+            value = os.environ.get(variable := f"HARNESS_{name.upper()}")
+            if value:
+                config = msgspec.structs.replace(config, **{name: value})
+                sources[name] = variable
+        return cls(root=root, config=config, sources=sources)
 
     @property
     def harness(self) -> Path:
