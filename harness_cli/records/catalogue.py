@@ -22,6 +22,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     zh_name: str = ""
     category: str
+    zh_category: str = ""
     price: float
     list_price: float
     attributes: tuple[Attribute, ...] = ()
@@ -29,10 +30,14 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[str, ...] = ()
     ship_within_hours: int = 48
     ship_from: str = ""
+    zh_ship_from: str = ""
     return_days: int = 7
     warranty_months: int = 0
     variants: tuple[str, ...] = ()
+    zh_variants: tuple[str, ...] = ()
+    """The Chinese wording of `variants`, in the same order."""
     cautions: tuple[str, ...] = ()
+    zh_cautions: tuple[str, ...] = ()
 
 
 class StockLevel(msgspec.Struct, frozen=True, kw_only=True):
