@@ -1,0 +1,122 @@
+"""The candidate pair of a promotion, and the runs that speak of a pair."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.canonical import digest, sha256
+from harness_cli.records.gates import Gate, GatesFile
+from harness_cli.records.reader import read_yaml
+from harness_cli.records.run import RunConfig
+from harness_cli.release.evidence import RunEvidence, line_of
+from harness_cli.store.project import Project
+from harness_cli.store.runs import RunFolder, RunStore
+
+MEASURED = ("latency", "regression", "capability")
+"""Gate kinds that rest on a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A policy in a harness: what a channel's two switches select."""
+
+    policy: str
+    """Name in harness.yaml."""
+    policy_id: str
+    policy_settings: dict[str, Any]
+    harness_id: str
+    commit: str | None
+    dirty: bool = False
+
+    @property
+    def subject(self) -> str:
+        """What an approval speaks of."""
+        return digest({"policy": self.policy_id, "harness": self.harness_id})
+
+
+def pair_of_run(config: RunConfig) -> Pair:
+    """The pair that a run measured."""
+    return Pair(
+        policy=config.policy,
+        policy_id=config.policy_id,
+        policy_settings=config.policy_settings,
+        harness_id=config.harness_id,
+        commit=config.harness_commit,
+        dirty=config.dirty,
+    )
+
+
+def read_gates(project: Project) -> GatesFile:
+    """The project's gate file."""
+    gates = read_yaml(project.gates, GatesFile, name=project.config.gates)
+    if gates.schema != 1:
+        raise BadFile(f"{project.config.gates}: schema {gates.schema} is not known")
+    names = [gate.name for gate in gates.gates]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise BadFile(f"{project.config.gates}: the gate `{twice[0]}` stands twice")
+    for gate in gates.gates:
+        if gate.kind in MEASURED and not gate.evalset:
+            raise BadFile(
+                f"{project.config.gates}: gate `{gate.name}` names no evalset",
+                hint="add `evalset:` to it",
+            )
+    return gates
+
+
+def named_run(project: Project, name: str | None) -> RunFolder:
+    """The run that names the candidate: by id, or the newest complete one."""
+    store = RunStore(project.runs)
+    run = store.get(name) if name else store.newest(fits=lambda c: c.agent == "harness")
+    if run.config().agent != "harness":
+        raise UsageError(f"run `{run.id}` is of `--agent {run.config().agent}`, not of the harness")
+    return run
+
+
+def run_for(project: Project, gate: Gate, pair: Pair, named: RunFolder | None) -> RunFolder | None:
+    """The run that a gate of this pair rests on: the named one, else the largest, else the newest.
+
+    A latency gate takes runs of the `replay` profile only (METHODS §1).
+    """
+    if named is not None and fits(gate, pair, named.config()):
+        return named
+    found = [
+        run
+        for run in RunStore(project.runs).list()
+        if fits(gate, pair, run.config()) and run.status() == "complete"
+    ]
+    return max(found, key=lambda run: (planned(run.config()), run.id), default=None)
+
+
+def fits(gate: Gate, pair: Pair, config: RunConfig) -> bool:
+    """Whether a run measured this pair on the gate's items in the gate's way."""
+    return (
+        config.evalset.name == gate.evalset
+        and (gate.split is None or config.evalset.split == gate.split)
+        and (config.policy_id, config.harness_id) == (pair.policy_id, pair.harness_id)
+        and (gate.kind != "latency" or config.profile == "replay")
+        and config.agent != "react"
+    )
+
+
+def planned(config: RunConfig) -> int:
+    """Items × repeats of a run."""
+    n = config.evalset.n if config.limit is None else min(config.limit, config.evalset.n)
+    return n * config.repeat
+
+
+def evidence_of(run: RunFolder) -> RunEvidence:
+    """A run folder as the gates see it."""
+    config = run.config()
+    return RunEvidence(
+        run=run.id,
+        lines=tuple(line_of(run.id, result) for result in run.results()),
+        planned=planned(config),
+        complete=run.status() == "complete",
+        fresh=config.fresh,
+        config=config,
+        judge_id=config.judge_id,
+        evalset=config.evalset.name,
+        evalset_digest=config.evalset.digest,
+        report_sha256=sha256(run.canonical.read_bytes()) if run.canonical.is_file() else "",
+    )
