@@ -1,0 +1,128 @@
+"""The bootstrap distribution of a mean: exact by FFT on a lattice, seeded by resampling off it.
+
+Resampling n items with replacement and adding them up is an n-fold convolution of the empirical
+distribution. Scores of an evaluation sit on a lattice (−1, −½, 0, ½, 1 and the like), so that the
+distribution has at most n·(levels − 1) + 1 points, and one FFT gives all of it: no seed and no
+Monte Carlo error (METHODS §3; TR App. E.4 resamples 10,000 times).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MAX_DENOMINATOR = 5040
+"""Finest lattice that is looked for: averages over up to ten repeats of half points lie on it."""
+MAX_POINTS = 1 << 22
+RESAMPLES = 10_000
+_ROUNDING = 1e-12
+"""Mass below this is rounding noise of the FFT (measured: 1e-14 at n = 1,000, 1e-12 at 100,000)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A discrete distribution: `mass[i]` at `values[i]`, values ascending."""
+
+    values: Floats
+    mass: Floats
+    method: str
+    """`exact bootstrap` or `bootstrap 10,000, seed 0`."""
+
+    def quantile(self, q: float) -> float:
+        """The smallest value whose cumulative mass reaches q (the inverse of the CDF)."""
+        cumulative = np.cumsum(self.mass)
+        at = int(np.searchsorted(cumulative, q - _ROUNDING))
+        return float(self.values[min(at, len(self.values) - 1)])
+
+    def at_most(self, bound: float) -> float:
+        """P(X ≤ bound); a value within 1e-9 of the bound counts as equal to it."""
+        upto = int(np.searchsorted(self.values, bound + 1e-9, side="right"))
+        return float(min(1.0, max(0.0, self.mass[:upto].sum())))
+
+
+def lattice_step(values: Sequence[float] | Floats) -> float | None:
+    """The widest step s with every value at min + k·s, or None when there is no fine one.
+
+    A single distinct value has step 1.
+    """
+    return _step(np.unique(np.asarray(values, dtype=np.float64)))
+
+
+def _step(distinct: Floats) -> float | None:
+    if len(distinct) > MAX_DENOMINATOR:
+        return None
+    offsets: list[Fraction] = []
+    common = 1
+    for value in distinct - distinct[0]:
+        offset = Fraction(float(value)).limit_denominator(MAX_DENOMINATOR)
+        if abs(float(offset) - value) > 1e-9:
+            return None
+        offsets.append(offset)
+        common = math.lcm(common, offset.denominator)
+        if common > MAX_DENOMINATOR:
+            return None
+    whole = math.gcd(*(int(offset * common) for offset in offsets))
+    return whole / common if whole else 1.0
+
+
+def exact_mean(values: Sequence[float] | Floats) -> Distribution | None:
+    """The exact bootstrap distribution of the mean of n values; None off the lattice.
+
+    The n-th power of the characteristic function, by one real FFT of the next power of two.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    n = len(data)
+    if n == 0:
+        return None
+    distinct, counts = np.unique(data, return_counts=True)
+    step = _step(distinct)
+    if step is None:
+        return None
+    index = np.rint((distinct - distinct[0]) / step).astype(np.int64)
+    points = int(n * index[-1] + 1)
+    if points > MAX_POINTS:
+        return None
+    one = np.zeros(int(index[-1]) + 1)
+    np.add.at(one, index, counts / n)
+    mass = _power(one, n, points)
+    support = distinct[0] + step * np.arange(points) / n
+    return Distribution(support, mass, "exact bootstrap")
+
+
+def _power(one: Floats, n: int, points: int) -> Floats:
+    size = 1 << max(1, points - 1).bit_length()
+    transformed = np.fft.rfft(one, size) ** n
+    mass = np.asarray(np.fft.irfft(transformed, size)[:points], dtype=np.float64)
+    np.clip(mass, 0.0, None, out=mass)
+    mass /= mass.sum()
+    return mass
+
+
+def resampled_mean(
+    values: Sequence[float] | Floats, *, seed: int = 0, resamples: int = RESAMPLES
+) -> Distribution:
+    """The bootstrap distribution of the mean by seeded resampling (TR App. E.4).
+
+    Draws in blocks of about a million indices, so that memory stays below 16 MB at any n.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    means = np.empty(resamples)
+    block = max(1, 1_000_000 // max(1, len(data)))
+    for start in range(0, resamples, block):
+        stop = min(resamples, start + block)
+        drawn = rng.integers(0, len(data), size=(stop - start, len(data)), dtype=np.int32)
+        means[start:stop] = data[drawn].mean(axis=1)
+    means.sort()
+    mass = np.full(resamples, 1.0 / resamples)
+    return Distribution(means, mass, f"bootstrap {resamples:,}, seed {seed}")
+
+
+def bootstrap_mean(values: Sequence[float] | Floats, *, seed: int = 0) -> Distribution:
+    """The exact distribution where the values sit on a lattice, the seeded one elsewhere."""
+    return exact_mean(values) or resampled_mean(values, seed=seed)
