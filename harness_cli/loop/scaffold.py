@@ -69,7 +69,7 @@ def gather(target: Path) -> None:
         shutil.copyfile(source / "templates" / template, target / name)
     (target / "manifests").mkdir()
     (target / "manifests" / "README.md").write_text(
-        "Release manifests, their evidence and the channels' switches: `harness promote` writes them.\n"
+        "Release manifests, their evidence and the channels' switches; `harness promote` writes.\n"
     )
 
 

@@ -1,5 +1,7 @@
 """The latency gate: attainment of the end-to-end bound on fresh requests."""
 
+from typing import Any
+
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.gates.facts import Facts, broken, missing_run, result
 
@@ -43,7 +45,7 @@ def check(gate: Gate, facts: Facts) -> GateResult:
     )
     walls = sorted(line.wall_s for line in measured if line.wall_s is not None)
     attained = hits / len(measured)
-    numbers = {
+    numbers: dict[str, Any] = {
         "n": len(measured),
         "within": hits,
         "attainment": round(attained, 4),

@@ -1,9 +1,13 @@
 """The business regression gate and the general-capability gate: non-inferiority, paired by item."""
 
+from math import ceil
+from typing import Any
+
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.evidence import RunEvidence
 from harness_cli.release.gates.facts import Facts, broken, missing_run, result, scores_by_item
-from harness_cli.stats.paired import n_needed, paired
+from harness_cli.stats.distributions import normal_quantile
+from harness_cli.stats.paired import Paired, paired
 
 
 def check(gate: Gate, facts: Facts) -> GateResult:
@@ -78,34 +82,37 @@ def against(gate: Gate, run: RunEvidence, new: dict[str, float], old: RunEvidenc
             n=len(items),
         )
     difference = paired([new[i] - before[i] for i in items])
+    mean, low, high = difference.mean, difference.low, difference.high
+    if mean is None or low is None or high is None:
+        return missing_run(gate)
     broke = sorted(i for i in items if new[i] < before[i])
     protected = must_pass_broken(gate, run, broke)
-    numbers = {
+    numbers: dict[str, Any] = {
         "n": len(items),
-        "delta": round(difference.mean, 6),
-        "low": round(difference.low, 6),
-        "high": round(difference.high, 6),
-        "p_le_0": round(difference.p_le_0, 6),
+        "delta": round(mean, 6),
+        "low": round(low, 6),
+        "high": round(high, 6),
+        "p_le_0": round(difference.p_le_0 or 0.0, 6),
         "margin": gate.margin,
         "fixed": sum(new[i] > before[i] for i in items),
         "broken": len(broke),
     }
-    shown = f"Δ {difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
+    shown = f"Δ {mean:+.4f} [{low:+.4f}, {high:+.4f}]"
     if protected:
         return result(gate, "FAIL", f"must-pass items broke: {', '.join(protected[:5])}", **numbers)
     if gate.max_regressed is not None and len(broke) > gate.max_regressed:
         return result(
             gate, "FAIL", f"{len(broke)} items broke, more than {gate.max_regressed}", **numbers
         )
-    if difference.low >= -gate.margin:
+    if low >= -gate.margin:
         return result(
             gate, "PASS", f"{shown} on {len(items)} items, above −{gate.margin:g}", **numbers
         )
-    if difference.high < -gate.margin:
+    if high < -gate.margin:
         return result(
             gate, "FAIL", f"{shown} on {len(items)} items, below −{gate.margin:g}", **numbers
         )
-    wanted = n_needed([new[i] - before[i] for i in items], gate.margin)
+    wanted = n_that_decides(difference, gate.margin)
     return result(
         gate,
         "INCONCLUSIVE",
@@ -123,3 +130,14 @@ def must_pass_broken(gate: Gate, run: RunEvidence, broke: list[str]) -> list[str
         if line.category in gate.must_pass or set(line.tags) & set(gate.must_pass)
     }
     return [item for item in broke if item in protected]
+
+
+def n_that_decides(difference: Paired, margin: float) -> int | None:
+    """Items at which the interval would clear −margin if mean and spread stay as they are.
+
+    n = ⌈(z₀.₉₇₅ · sd / (Δ + margin))²⌉ by the normal approximation; None when Δ ≤ −margin, where
+    more items only make a FAIL.
+    """
+    if difference.mean is None or difference.sd is None or difference.mean <= -margin:
+        return None
+    return ceil((normal_quantile(0.975) * difference.sd / (difference.mean + margin)) ** 2)
