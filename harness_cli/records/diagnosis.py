@@ -90,6 +90,8 @@ class Op(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     key: str | None = None
     pointer: str | None = None
     value: Any = None
+    remove: bool = False
+    """`set-frontmatter` and `json-pointer`: take the entry away instead of setting it."""
     decision: Decision = Decision()
 
 

@@ -39,7 +39,12 @@ def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict
     return dict(loader.construct_pairs(node, deep=deep))
 
 
+class _Strings(yaml.CBaseLoader):
+    """Every scalar as the text that stands in the file: `1.0` stays `1.0`, `yes` stays `yes`."""
+
+
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Strings.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor(
     "tag:yaml.org,2002:timestamp",
     lambda loader, node: loader.construct_scalar(node),  # type: ignore[arg-type]
@@ -77,8 +82,17 @@ def parse_yaml(text: str, kind: type[T], *, name: str) -> T:
 
 def load_yaml(text: str, *, name: str) -> Any:
     """YAML text into plain data; one document, safe tags only, no duplicate keys."""
+    return _load(text, _Loader, name)
+
+
+def load_strings(text: str, *, name: str) -> Any:
+    """YAML text with every scalar as text, for formats that know no other type."""
+    return _load(text, _Strings, name)
+
+
+def _load(text: str, loader: Any, name: str) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=loader)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         line = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
@@ -219,3 +233,16 @@ def _field_names(kind: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
     for part in getattr(kind, "__args__", ()):
         names |= _field_names(part, seen)
     return names
+
+
+def yaml_tree(text: str, *, name: str) -> Any:
+    """The node tree of one YAML document: nodes with `id`, `value` and character-exact marks.
+
+    For edits that keep every byte around them; values come from `load_yaml`.
+    """
+    try:
+        return yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        line = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        raise BadFile(f"{name}:{line}: {getattr(exc, 'problem', None) or exc}") from exc
