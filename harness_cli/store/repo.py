@@ -17,6 +17,7 @@ from typing import Any
 
 from harness_cli.errors import RepoError
 from harness_cli.store import commit, refusal
+from harness_cli.store.git_settings import LEAKING, SETTINGS
 from harness_cli.store.tree import GITLINK, Entry, decode_path, tree_id
 
 try:
@@ -25,41 +26,6 @@ except ImportError as exc:  # GitPython refuses to load where it finds no git
     raise RepoError(f"git cannot be used: {exc}", hint="install git 2.34 or newer") from exc
 
 __all__ = ["Entry", "LogEntry", "Repo"]
-
-_LEAKING = {
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CONFIG",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_GRAFT_FILE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_NAMESPACE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_ICASE_PATHSPECS",
-    "GIT_DEFAULT_HASH",
-    "GIT_QUARANTINE_PATH",
-    "GIT_INTERNAL_SUPER_PREFIX",
-}
-"""Variables that point git at another place (`git rev-parse --local-env-vars`), less its settings."""
-_SETTINGS = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "core.quotePath": "false",
-    "core.safecrlf": "false",
-    "commit.gpgSign": "false",
-    "i18n.commitEncoding": "utf-8",
-    "i18n.logOutputEncoding": "utf-8",
-    "advice.addEmbeddedRepo": "false",
-    "gc.auto": "0",
-}
-"""What a user's configuration must not change about what we write or read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +266,8 @@ def _run(
 ) -> tuple[int, bytes, bytes]:
     """One git command: exit status, output, errors."""
     runner: Any = Git(str(where))
-    leaking = [word for name in _LEAKING if name in os.environ for word in ("-u", name)]
-    settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+    leaking = [word for name in LEAKING if name in os.environ for word in ("-u", name)]
+    settings = [word for key, value in SETTINGS.items() for word in ("-c", f"{key}={value}")]
     program = [*(["env", *leaking] if leaking else []), Git.GIT_PYTHON_GIT_EXECUTABLE or "git"]
     if leaking and env:  # `env -u` stands before what we set: give ours to it as well
         program = ["env", *leaking, *(f"{k}={v}" for k, v in env.items()), program[-1]]
