@@ -8,13 +8,12 @@ from harness_cli.records.catalogue import Faq, Product
 
 _LATIN = re.compile(r"[a-z0-9]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]+")
-_STOP = frozenset(
-    (
-        "a an and any are at be by can do does for from get got have how i if in is it its me my of "
-        "on one or please so some something that the there these thing this to under we what when "
-        "where which with would you your link room"
-    ).split()  # noqa: SIM905  a list literal of fifty words would take fifty lines
-)
+_STOP_WORDS = """
+a an and any are at be by can do does for from get got have how i if in is it its me my of on one
+or please so some something that the there these thing this to under we what when where which with
+would you your link room
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _STOP_HAN = frozenset("的了吗呢啊吧我你他是有没就都也在这那个款主播请问一下能可以什么怎么多少")
 
 
