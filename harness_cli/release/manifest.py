@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from harness_cli.records.canonical import canonical_json, digest, sha256
+from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.gates import GateResult, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import (
@@ -160,6 +160,22 @@ def runs_by_gate(
     return found
 
 
-def manifest_sha256(data: bytes) -> str:
-    """The digest of a manifest's stored bytes, which is what gets signed and compared."""
-    return sha256(data)
+def manifest_differences(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
+    """(what, in a, in b) for everything that two manifests bind differently."""
+    one, two = a.predicate, b.predicate
+    rows = [
+        ("policy", str(one.policy["id"]), str(two.policy["id"])),
+        ("harness tree", str(one.harness["tree"]), str(two.harness["tree"])),
+        ("judge", str(one.judge.get("id")), str(two.judge.get("id"))),
+        ("catalogue", one.catalogue_sha256, two.catalogue_sha256),
+        ("gate settings", one.gates_sha256, two.gates_sha256),
+        ("limits", digest(one.thresholds), digest(two.thresholds)),
+    ]
+    for key in sorted({*one.evalsets, *two.evalsets}):
+        rows.append((f"evalset {key}", one.evalsets.get(key, ""), two.evalsets.get(key, "")))
+    before = {(m.kind, m.name): m.sha256 for m in one.inventory}
+    after = {(m.kind, m.name): m.sha256 for m in two.inventory}
+    for kind, name in sorted({*before, *after}):
+        pair = before.get((kind, name), "absent"), after.get((kind, name), "absent")
+        rows.append((f"{kind} {name}", *pair))
+    return [row for row in rows if row[1] != row[2]]

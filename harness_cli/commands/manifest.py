@@ -1,0 +1,138 @@
+"""`harness manifest verify|show|diff|list`: release manifests. No network, no key."""
+
+from typing import Annotated
+
+import typer
+
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Verify, show, diff, list release manifests."
+)
+Name = Annotated[str, typer.Argument(help="A manifest's id.")]
+
+
+@app.command()
+def verify(
+    name: Annotated[str | None, typer.Argument(help="A manifest's id; default: all.")] = None,
+    channel: Annotated[str | None, typer.Option(help="What this channel serves now.")] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make every bound digest anew and decide the gates again. Exit 0 or 1."""
+    from harness_cli.commands._show import emit_json, line, note, table
+    from harness_cli.errors import UsageError
+    from harness_cli.release.channels import list_manifests, read_channel
+    from harness_cli.release.verify import verified
+    from harness_cli.release.verify import verify as verify_one
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    if name is not None:
+        names = [name]
+    elif channel is not None:
+        served = read_channel(project.manifests, channel)
+        names = sorted({n for n in (served.policy, served.harness) if n})
+    else:
+        names = list(list_manifests(project.manifests))
+    if not names:
+        raise UsageError("there is no manifest to verify", hint="`harness promote` makes one")
+    found = {n: verify_one(project, n)[1] for n in names}
+    good = all(verified(checks) for checks in found.values())
+    if as_json:
+        emit_json({"verified": good, "manifests": found})
+    for n, checks in ({} if as_json else found).items():
+        shown = [c for c in checks if c.outcome == "wrong"] if quiet else checks
+        if shown:
+            table(["what", "outcome", "detail"], [[c.what, c.outcome, c.detail] for c in shown])
+        open_ = sum(c.outcome == "not re-checked" for c in checks)
+        line(f"{n}: {'verified' if verified(checks) else 'WRONG'} ({open_} not re-checked)")
+    if not good:
+        note("error: a manifest does not hold")
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(name: Name, directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
+    """What a manifest binds."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.release.channels import read_manifest
+    from harness_cli.store.project import Project
+
+    manifest = read_manifest(Project.find(directory).manifests, name)
+    if as_json:
+        emit_json(manifest)
+        return
+    bound = manifest.predicate
+    rows = [
+        ["created", bound.created],
+        ["policy", f"{bound.policy['name']} ({bound.policy['id']})"],
+        ["harness tree", bound.harness["tree"]],
+        ["harness commit", bound.harness.get("commit")],
+        ["modules", len(bound.inventory)],
+        ["judge", bound.judge.get("id")],
+        ["incumbent", bound.incumbent],
+        ["approved by", ", ".join(a.by for a in bound.approvals)],
+    ]
+    table(["bound", "value"], rows, title=bound.id)
+    if not quiet:
+        line()
+        table(["gate", "outcome", "summary"], [[g.name, g.outcome, g.summary] for g in bound.gates])
+
+
+@app.command()
+def diff(
+    a: Name, b: Name, directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False
+) -> None:
+    """What differs between two manifests: switches, modules, evalsets, judge."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.release.channels import read_manifest
+    from harness_cli.release.manifest import manifest_differences
+    from harness_cli.store.project import Project
+
+    manifests = Project.find(directory).manifests
+    rows = manifest_differences(read_manifest(manifests, a), read_manifest(manifests, b))
+    if as_json:
+        emit_json({"a": a, "b": b, "differences": [list(row) for row in rows]})
+    elif not rows:
+        line("the same")
+    elif not quiet:
+        table(["what", a, b], rows)
+
+
+@app.command(name="list")
+def list_(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Every manifest, oldest first, and the channels that serve it."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.release.channels import list_channels, list_manifests
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    serving: dict[str, list[str]] = {}
+    for channel in list_channels(project.manifests):
+        for axis in ("policy", "harness"):
+            serving.setdefault(getattr(channel, axis) or "", []).append(f"{channel.name}/{axis}")
+    rows = [
+        {
+            "id": name,
+            "created": m.predicate.created,
+            "policy": m.predicate.policy["name"],
+            "harness": m.predicate.harness["tree"],
+            "serves": serving.get(name, []),
+        }
+        for name, m in list_manifests(project.manifests).items()
+    ]
+    if as_json:
+        emit_json({"manifests": rows})
+    elif quiet:
+        for row in rows:
+            line(str(row["id"]))
+    else:
+        table(
+            ["id", "created", "policy", "harness", "serves"],
+            [
+                [r["id"], r["created"], r["policy"], r["harness"][:12], ", ".join(r["serves"])]
+                for r in rows
+            ],
+        )

@@ -1,0 +1,191 @@
+"""Everything the gates look at, from the project: runs, the incumbent's evidence, approvals."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import HarnessError
+from harness_cli.harness.load import load_state
+from harness_cli.records.gates import Gate, GatesFile
+from harness_cli.records.harness import HarnessState
+from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
+from harness_cli.records.reader import read_text
+from harness_cli.release.candidate import MEASURED, Pair, evidence_of, run_for
+from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.release.evidence import RunEvidence, read_evidence
+from harness_cli.release.gates.facts import Facts
+from harness_cli.release.manifest import runs_by_gate
+from harness_cli.store.project import Project
+from harness_cli.store.repo import Repo
+from harness_cli.store.runs import RunFolder
+
+APPROVALS = "approvals.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What is to be promoted, and against what."""
+
+    project: Project
+    gates: GatesFile
+    pair: Pair
+    named: RunFolder
+    state: HarnessState | None
+    """The harness at the pair's commit; None when it is not there."""
+    channel: Channel
+    incumbent: Manifest | None
+
+
+def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) -> Candidate:
+    """The candidate beside the channel's manifests."""
+    channel = read_channel(project.manifests, project.config.channel)
+    known = list_manifests(project.manifests)
+    return Candidate(
+        project=project,
+        gates=gates,
+        pair=pair,
+        named=named,
+        state=state_of(project, pair),
+        channel=channel,
+        incumbent=known.get(channel.harness or ""),
+    )
+
+
+def state_of(project: Project, pair: Pair) -> HarnessState | None:
+    """The harness state at the pair's commit."""
+    if pair.commit is None:
+        return None
+    try:
+        return load_state(project, pair.commit)
+    except HarnessError:
+        return None
+
+
+def missing(candidate: Candidate) -> list[tuple[Gate, str]]:
+    """Gates whose runs do not exist yet: (gate, `candidate` or `incumbent`)."""
+    wanted = []
+    for gate in candidate.gates.gates:
+        if gate.kind not in MEASURED:
+            continue
+        if run_for(candidate.project, gate, candidate.pair, candidate.named) is None:
+            wanted.append((gate, "candidate"))
+        elif (
+            gate.kind != "latency"
+            and candidate.incumbent is not None
+            and incumbent_run(candidate, gate) is None
+        ):
+            wanted.append((gate, "incumbent"))
+    return wanted
+
+
+def gather(
+    candidate: Candidate, *, drift: tuple[str, ...] | None, approvals: Iterable[Approval]
+) -> Facts:
+    """The facts of a candidate. `drift` comes from asking the servers, None when not asked."""
+    runs: dict[str, RunEvidence] = {}
+    old: dict[str, RunEvidence] = {}
+    for gate in candidate.gates.gates:
+        if gate.kind not in MEASURED:
+            continue
+        run = run_for(candidate.project, gate, candidate.pair, candidate.named)
+        if run is not None:
+            runs[gate.name] = evidence_of(run)
+        before = incumbent_run(candidate, gate) if gate.kind != "latency" else None
+        if before is not None:
+            old[gate.name] = before
+    config = candidate.named.config()
+    return Facts(
+        runs=runs,
+        incumbent_runs=old,
+        incumbent=candidate.incumbent.predicate.id if candidate.incumbent else None,
+        subject=candidate.pair.subject,
+        approvals=tuple(approvals),
+        drift=drift,
+        provenance=tuple(provenance(candidate, runs)),
+        judge={"name": config.judge, "id": config.judge_id},
+    )
+
+
+def incumbent_run(candidate: Candidate, gate: Gate) -> RunEvidence | None:
+    """The incumbent's run for a gate: a fitting run folder, else its committed evidence.
+
+    A run under the candidate's judge and evalset digest is preferred over any other.
+    """
+    manifest = candidate.incumbent
+    if manifest is None:
+        return None
+    bound = manifest.predicate
+    pair = Pair(
+        policy=str(bound.policy.get("name", "")),
+        policy_id=bound.policy["id"],
+        policy_settings={},
+        harness_id=bound.harness["tree"],
+        commit=bound.harness.get("commit"),
+    )
+    wanted = run_for(candidate.project, gate, candidate.pair, candidate.named)
+    found = run_for(candidate.project, gate, pair, None)
+    committed = runs_by_gate(manifest, bound_lines(candidate.project, manifest), "candidate")
+    options = [evidence_of(found)] if found else []
+    if gate.name in committed:
+        options.append(committed[gate.name])
+    if wanted is not None:
+        mine = wanted.config()
+        for option in options:
+            if (option.judge_id, option.evalset_digest) == (mine.judge_id, mine.evalset.digest):
+                return option
+        return None
+    return options[0] if options else None
+
+
+def bound_lines(project: Project, manifest: Manifest) -> dict[str, tuple[EvidenceLine, ...]]:
+    """The committed evidence of a manifest, by run; empty where the file is gone."""
+    path = project.manifests / "evidence" / f"{manifest.predicate.id}.jsonl.zst"
+    if not path.is_file():
+        return {}
+    lines: dict[str, list[EvidenceLine]] = {}
+    for line in read_evidence(path.read_bytes(), name=path.name):
+        lines.setdefault(line.run, []).append(line)
+    return {run: tuple(found) for run, found in lines.items()}
+
+
+def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
+    """What keeps the candidate from being a committed, whole, reproducible state."""
+    pair, state = candidate.pair, candidate.state
+    found = []
+    if pair.dirty:
+        found.append("the run was made from uncommitted files: commit them and evaluate again")
+    elif state is None:
+        found.append(f"commit {pair.commit} of the run is not in this repository")
+    elif state.id != pair.harness_id:
+        found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
+    evalsets = candidate.project.evalsets
+    if Repo.open(evalsets).dirty(evalsets):
+        found.append(f"`{evalsets.name}/` has uncommitted changes")
+    stale = {
+        name: run.evalset
+        for name, run in runs.items()
+        if run.config is not None and not run.complete
+    }
+    found += [f"the run of `{e}` for gate `{g}` is not complete" for g, e in stale.items()]
+    found += [
+        f"run `{run.run}` of `{run.evalset}` replayed answers"
+        for run in runs.values()
+        if not run.fresh
+    ]
+    return found
+
+
+def read_approvals(project: Project) -> list[Approval]:
+    """Every approval on record, oldest first."""
+    path = project.manifests / APPROVALS
+    if not path.is_file():
+        return []
+    text = read_text(path, name=APPROVALS)
+    return [msgspec.json.decode(line, type=Approval) for line in text.splitlines() if line.strip()]
+
+
+def settings_of(pair: Pair) -> dict[str, Any]:
+    """The policy of a pair as a manifest binds it."""
+    return {"id": pair.policy_id, "name": pair.policy, "settings": pair.policy_settings}
