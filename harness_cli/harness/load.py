@@ -1,0 +1,119 @@
+"""A harness state from any git revision or from the working files, checked, with its id."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness_cli.errors import RepoError, UnknownName
+from harness_cli.harness.check import check_parts
+from harness_cli.harness.findings import bad_file, errors
+from harness_cli.harness.parts import Parts, collect, content, judges
+from harness_cli.records.harness import HarnessState, Replies
+from harness_cli.store.project import Project
+from harness_cli.store.repo import Repo
+from harness_cli.store.tree import Entry, tree_id
+
+
+def load_state(project: Project, rev: str | None = None) -> HarnessState:
+    """The harness at a revision, or the working files when there is none.
+
+    A revision is a commit, tag or branch, `refs/harness/runs/<run>`, or a harness id (a tree).
+    Nothing is checked out. Working files that differ from HEAD give a `dirty` state.
+    Raises `BadFile` listing every error, `RepoError` when git knows no such revision.
+    """
+    repo = Repo.open(project.harness)
+    if rev is None:
+        return _working(repo, project.harness)
+    files, commit = files_at(repo, project.harness, rev)
+    return state_from_files(files, commit=commit, object_format=repo.object_format)
+
+
+def load_judge(project: Project, name: str, rev: str | None = None) -> HarnessState:
+    """The harness of a judge, `judges/<name>/`, with its own tree id."""
+    repo = Repo.open(project.harness)
+    if rev is None:
+        files, commit = repo.working_files(project.harness), repo.head()
+    else:
+        files, commit = files_at(repo, project.harness, rev)
+    found = judges(files)
+    if name not in found:
+        raise UnknownName.of("judge in the harness", name, found)
+    head = _head_files(repo, project.harness)
+    return state_from_files(
+        found[name],
+        commit=commit,
+        dirty=rev is None and judges(head).get(name) != found[name],
+        object_format=repo.object_format,
+        judge=True,
+    )
+
+
+def files_at(repo: Repo, folder: Path, rev: str) -> tuple[dict[str, Entry], str | None]:
+    """The harness files a revision holds, and its commit (None for a kept tree or a tree id)."""
+    try:
+        return repo.files(rev, folder), repo.ask(
+            "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"
+        )
+    except RepoError:
+        files = repo.files(rev, Path())
+        if "prompts/pipeline.yaml" not in files:
+            raise
+        return files, None
+
+
+def _working(repo: Repo, folder: Path) -> HarnessState:
+    files = content(repo.working_files(folder))
+    dirty = content(_head_files(repo, folder)) != files
+    return state_from_files(
+        files,
+        commit=None if dirty else repo.head(),
+        dirty=dirty,
+        object_format=repo.object_format,
+    )
+
+
+def _head_files(repo: Repo, folder: Path) -> dict[str, Entry]:
+    head = repo.head()
+    if head is None:
+        return {}
+    try:
+        return repo.files(head, folder)
+    except RepoError:  # the folder is not committed yet
+        return {}
+
+
+def state_from_files(
+    files: Mapping[str, Entry],
+    *,
+    commit: str | None = None,
+    dirty: bool = False,
+    object_format: str = "sha1",
+    judge: bool = False,
+) -> HarnessState:
+    """The state that files make up; its id is their git tree id.
+
+    `judges/` and `failure_classes/` are left out. Raises `BadFile` listing every error.
+    """
+    kept = content(files)
+    parts = collect(kept)
+    wrong = errors([*parts.findings, *check_parts(parts, judge=judge)])
+    if wrong:
+        raise bad_file(wrong)
+    return _state(parts, id=tree_id(kept, object_format=object_format), commit=commit, dirty=dirty)
+
+
+def _state(parts: Parts, *, id: str, commit: str | None, dirty: bool) -> HarnessState:  # noqa: A002  the record's own word
+    return HarnessState(
+        id=id,
+        commit=commit,
+        dirty=dirty,
+        skills=tuple(sorted(parts.skills.values(), key=lambda skill: skill.name)),
+        tools=tuple(sorted(parts.tools.values(), key=lambda tool: tool.name)),
+        mcp=parts.mcp.servers,
+        lock=parts.lock,
+        pipelines=parts.pipelines,
+        blocks=parts.blocks,
+        hooks=tuple(sorted(parts.hooks.values(), key=lambda hook: (hook.priority, hook.name))),
+        fallback=parts.fallback,
+        replies=parts.replies or Replies(conservative={}),
+        files={path: entry.data for path, entry in parts.files.items()},
+    )

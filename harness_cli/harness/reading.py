@@ -1,0 +1,125 @@
+"""A harness file into a record, with every mistake in it and not only the first."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from harness_cli.errors import BadFile
+from harness_cli.harness.findings import Finding, of_error
+from harness_cli.records.reader import decode, line_of, load_yaml, text_of
+
+T = TypeVar("T")
+_PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_MOST = 20
+"""Mistakes reported per file."""
+
+
+def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
+    """YAML (or JSON, which is YAML) into a record; None and all findings when it is none."""
+    try:
+        text = text_of(data, name=path)
+        value = load_yaml(text, name=path)
+    except BadFile as exc:
+        return None, [of_error(exc, path, rule)]
+    record, findings = read_value(value, kind, path, rule, text)
+    version = value.get("schema", 1) if isinstance(value, dict) else 1
+    if hasattr(kind, "schema") and version != 1 and not findings:
+        findings.append(
+            Finding(
+                path=path,
+                line=line_of(text, "$.schema"),
+                rule="file/schema",
+                message=f"schema {version} is not known to this version",
+                fix="this version reads schema 1; `harness migrate` moves old files",
+            )
+        )
+    return (None if findings else record), findings
+
+
+def read_value(
+    value: Any, kind: type[T], path: str, rule: str, text: str
+) -> tuple[T | None, list[Finding]]:
+    """Plain data into a record: a wrong field is reported, taken out, and the rest is read."""
+    findings: list[Finding] = []
+    for _ in range(_MOST):
+        try:
+            record = decode(kind, value, where=path)
+        except BadFile as exc:
+            found = _finding(exc, value, kind, path, rule, text)
+            findings.append(found[0])
+            if found[1] is None:
+                return None, findings
+            value = found[1]
+            continue
+        return (None if findings else record), findings
+    return None, findings
+
+
+def _finding(
+    exc: BadFile, value: Any, kind: Any, path: str, rule: str, text: str
+) -> tuple[Finding, Any]:
+    """The finding of one mistake, and the value without it (None where that cannot be)."""
+    cause = str(exc.__cause__)
+    place = _PATH.search(cause)
+    steps = _steps(place["path"] if place else "$", value, kind, cause)
+    unknown = _UNKNOWN.search(cause)
+    if unknown:
+        steps = [*steps, unknown["name"]]
+    where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
+    message = _PATH.sub("", cause)
+    shown = where.lstrip(".")
+    finding = Finding(
+        path=path,
+        line=line_of(text, f"${where}") if text else 0,
+        rule=rule,
+        message=f"{message} at `{shown}`" if shown and not unknown else message,
+        fix=exc.hint or "",
+    )
+    return finding, _without(value, steps) if steps and "missing required" not in cause else None
+
+
+def _steps(path: str, value: Any, kind: Any, cause: str) -> list[str | int]:
+    """A msgspec path as keys and indexes; `[...]` (some value of a mapping) is looked for."""
+    steps: list[str | int] = []
+    node = value
+    for key, index in _STEP.findall(path.removeprefix("$")):
+        step: str | int = key or index
+        if index == "..." and isinstance(node, dict):
+            step = _culprit(value, steps, node, kind, cause)
+        elif index.isdigit():
+            step = int(index)
+        steps.append(step)
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            break
+    return steps
+
+
+def _culprit(value: Any, steps: list[str | int], node: dict[Any, Any], kind: Any, why: str) -> str:
+    """The key of `node` without which the error is another one or none."""
+    for key in node:
+        try:
+            msgspec.convert(_without(value, [*steps, key]), kind)
+        except msgspec.ValidationError as exc:
+            if str(exc) == why:
+                continue
+        return str(key)
+    return str(next(iter(node)))
+
+
+def _without(value: Any, steps: list[str | int]) -> Any:
+    """A copy of plain data without the node at `steps`."""
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, dict):
+        if not rest:
+            return {k: v for k, v in value.items() if k != step}
+        return {k: _without(v, rest) if k == step else v for k, v in value.items()}
+    if isinstance(value, list) and isinstance(step, int):
+        if not rest:
+            return [v for i, v in enumerate(value) if i != step]
+        return [_without(v, rest) if i == step else v for i, v in enumerate(value)]
+    return value
