@@ -76,6 +76,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     enforce_end_to_end: bool = False
     stall_s: float = 20.0
     """A stream that says nothing for so long is stalled, under every profile."""
+    call_ceiling_s: float = 600.0
+    """One model call with its retries, where the profile sets no bound: the loop's own clock."""
 
 
 class ProjectConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

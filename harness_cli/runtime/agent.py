@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from harness_cli.models.base import Policy
@@ -11,6 +12,7 @@ from harness_cli.records.config import Limits
 from harness_cli.records.harness import HarnessState, Tool
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import ToolResult
+from harness_cli.runtime.prepared import Prepared, prepare
 
 
 class Executor(Protocol):
@@ -76,7 +78,7 @@ class Direct:
         return await call(), False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Agent:
     """A policy in a harness, with everything that bounds it. One value serves many rollouts."""
 
@@ -94,3 +96,13 @@ class Agent:
     kind: Literal["harness", "react", "bare"] = "harness"
     profile: str = "offline"
     send_back_reasoning: bool = False
+    """Send `reasoning_content` of tool turns back, which some servers demand."""
+    overlay: tuple[dict[str, Any], ...] = ()
+    """Tools of a robustness item, beside those of the state; the executor `returns` runs them."""
+    instructions: tuple[str, ...] = ()
+    """Instructions of a robustness item, told at the end of the system prompt."""
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The state compiled for this agent, once: tool definitions, hooks, files of commands."""
+        return prepare(self.state, kind=self.kind, pipeline=self.pipeline, overlay=self.overlay)

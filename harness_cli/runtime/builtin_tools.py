@@ -1,0 +1,67 @@
+"""The two tools of the loop itself: `load_skill` and `refuse`."""
+
+from difflib import get_close_matches
+from typing import Any
+
+from harness_cli.harness.tools import skill_argument
+from harness_cli.records.harness import Skill, Tool
+from harness_cli.records.trajectory import ToolErrorKind, ToolResult
+from harness_cli.runtime.language import in_language
+from harness_cli.runtime.session import Session
+
+
+def call_builtin(session: Session, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
+    """The result of a built-in tool; it changes the session and nothing outside it."""
+    operation = tool.operation
+    if operation == "load_skill":
+        return _load_skill(session, str(arguments.get(skill_argument(tool) or "") or ""))
+    if operation == "refuse":
+        return _refuse(session, str(arguments.get("reason") or ""))
+    return ToolResult(
+        ok=False,
+        content=f"the runtime has no built-in tool `{operation}`",
+        error=ToolErrorKind.UNAVAILABLE,
+    )
+
+
+def _load_skill(session: Session, name: str) -> ToolResult:
+    """A skill's body as the result, so that the policy reads it where it asked for it."""
+    skill = session.prepared.state.skill(name)
+    if skill is None:
+        return _no_skill(session, name)
+    again = name in session.skills
+    if not again:
+        session.skills.append(name)
+        if skill.kind != "strategy":
+            session.reply_skills.append(name)
+    body = f"The skill `{name}` is loaded already, see above." if again else skill_text(skill)
+    return ToolResult(
+        ok=True,
+        content=body,
+        structured={"skill": name, "kind": skill.kind, "version": skill.version},
+    )
+
+
+def skill_text(skill: Skill) -> str:
+    """What the policy is shown of a loaded skill."""
+    return f"# Skill: {skill.name}\n\n{skill.body.strip()}\n"
+
+
+def _no_skill(session: Session, name: str) -> ToolResult:
+    known = [s.name for s in session.prepared.state.skills]
+    near = get_close_matches(name.replace("_", "-"), known, n=1, cutoff=0.6)
+    hint = f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(known)}"
+    return ToolResult(
+        ok=False, content=f"no skill named `{name}`{hint}", error=ToolErrorKind.NOT_FOUND
+    )
+
+
+def _refuse(session: Session, reason: str) -> ToolResult:
+    """The refusal is noted; what is said about it is still the policy's to write."""
+    session.refused = True
+    replies = session.prepared.state.replies.refusal
+    said = in_language(replies, session.request)
+    content = "Refusal noted. Decline in one friendly sentence, or say nothing."
+    if said:
+        content += f" For example: {said}"
+    return ToolResult(ok=True, content=content, structured={"refused": True, "reason": reason})

@@ -1,0 +1,127 @@
+"""Regular expressions of hooks, bounded: a pattern that backtracks without end is stopped.
+
+On the main thread a virtual interval timer (CPU seconds of this process, so a loaded machine costs
+nothing) interrupts the `re` engine, which looks for signals while it matches. Elsewhere no timer
+can, so a pattern with more than one unbounded repeat, or one inside another, is matched by a child
+process under a wall clock. Texts are looked at in windows of `WINDOW` characters.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from harness_cli.errors import HookError
+
+WINDOW = 4_000
+OVERLAP = 200
+LONGEST = 64_000
+"""Beyond this nothing is read: a check on a longer text is a failed hook."""
+_CHILD = (
+    "import json,re,sys;p,t=json.load(sys.stdin);m=re.compile(p,re.I).search(t);"
+    "print(json.dumps(m and m.span()))"
+)
+
+
+@lru_cache(maxsize=2048)
+def compiled(text: str) -> re.Pattern[str]:
+    """A pattern, case ignored; `HookError` when it is none."""
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise HookError(f"the pattern `{text}` is no regular expression: {exc}") from exc
+
+
+@contextmanager
+def bounded(seconds: float) -> Iterator[None]:
+    """Stop what runs inside after `seconds` of CPU time with `HookError`, on the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    armed = True
+
+    def ring(*_: Any) -> None:
+        if armed:
+            raise HookError(f"a check took more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, ring)
+    signal.setitimer(signal.ITIMER_VIRTUAL, max(seconds, 0.001), 0.05)
+    try:
+        yield
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def find(pattern: re.Pattern[str], text: str, seconds: float = 2.0) -> str | None:
+    """The first match of a pattern in a text, or None. `HookError` when it takes too long."""
+    if len(text) <= WINDOW:
+        return _search(pattern, text, seconds)
+    if len(text) > LONGEST:
+        raise HookError(f"a text of {len(text)} characters is too long to check")
+    for start in range(0, len(text), WINDOW - OVERLAP):
+        found = _search(pattern, text[start : start + WINDOW], seconds)
+        if found is not None:
+            return found
+    return None
+
+
+def find_any(patterns: Sequence[re.Pattern[str]], text: str, seconds: float = 2.0) -> str | None:
+    """The first match of the first pattern that has one."""
+    for pattern in patterns:
+        found = find(pattern, text, seconds)
+        if found is not None:
+            return found
+    return None
+
+
+def _search(pattern: re.Pattern[str], text: str, seconds: float) -> str | None:
+    if threading.current_thread() is not threading.main_thread() and may_spin(pattern.pattern):
+        return _search_apart(pattern.pattern, text, seconds)
+    match = pattern.search(text)
+    return match[0] if match else None
+
+
+def _search_apart(pattern: str, text: str, seconds: float) -> str | None:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _CHILD],
+            input=json.dumps([pattern, text]),
+            capture_output=True,
+            text=True,
+            timeout=max(seconds, 0.001),
+            check=True,
+            env={},
+        )
+        span = json.loads(done.stdout)
+    except (subprocess.SubprocessError, OSError, ValueError) as exc:
+        raise HookError(f"the pattern `{pattern}` took more than {seconds:g} s") from exc
+    return text[span[0] : span[1]] if span else None
+
+
+@lru_cache(maxsize=2048)
+def may_spin(pattern: str) -> bool:
+    """Whether matching can take more than quadratic time: two unbounded repeats, or one in one."""
+    tree = re._parser.parse(pattern)  # type: ignore[attr-defined]  # the engine's own reading
+    return _repeats(list(tree)) > 1
+
+
+def _repeats(items: Any) -> int:
+    """Unbounded repeats on one path; one that holds another counts as many."""
+    count = 0
+    for item in items:
+        if isinstance(item, tuple) and len(item) == 2 and str(item[0]).endswith("REPEAT"):
+            low, high, inner = item[1]
+            within = _repeats(list(inner))
+            unbounded = high - low > 64
+            count += within + (1 + 9 * within if unbounded else 0)
+        elif isinstance(item, tuple | list) or type(item).__name__ == "SubPattern":
+            count += _repeats(list(item))
+    return count
