@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from harness_cli.errors import BadFile
-from harness_cli.harness.findings import Finding, of_error
+from harness_cli.harness.findings import Finding, Level, of_error
 from harness_cli.harness.reading import read_record
 from harness_cli.harness.skills import read_skill
 from harness_cli.records.harness import (
@@ -17,7 +17,7 @@ from harness_cli.records.harness import (
     Skill,
     Tool,
 )
-from harness_cli.records.reader import text_of
+from harness_cli.records.reader import line_of, text_of
 from harness_cli.store.tree import EXECUTABLE, FILE, GITLINK, SYMLINK, Entry
 
 JUDGES, CLASSES = "judges", "failure_classes"
@@ -42,10 +42,26 @@ class Parts:
     """The content: everything but judges and failure classes."""
     findings: list[Finding] = field(default_factory=list)
 
-    def all_tools(self) -> list[Tool]:
-        """In-tree tools and locked ones."""
-        locked = [t.tool for server in self.lock.servers.values() for t in server.values()]
-        return [*self.tools.values(), *locked]
+    def tool_names(self) -> set[str]:
+        """Every tool there is: in-tree, locked, and those an MCP server is meant to expose."""
+        locked = {t.tool.name for server in self.lock.servers.values() for t in server.values()}
+        named = {name for server in self.mcp.servers.values() for name in server.tools}
+        return {tool.name for tool in self.tools.values()} | locked | named
+
+    def finding(
+        self,
+        path: str,
+        at: str,
+        rule: str,
+        message: str,
+        *,
+        level: Level = "error",
+        fix: str | None = None,
+    ) -> Finding:
+        """A finding at the line of the YAML node `at` (`$.checks[0].with`)."""
+        entry = self.files.get(path)
+        line = line_of(text_of(entry.data, name=path), at) if entry else 0
+        return Finding(path=path, line=line, level=level, rule=rule, message=message, fix=fix or "")
 
 
 def content(files: Mapping[str, Entry]) -> dict[str, Entry]:

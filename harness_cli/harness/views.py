@@ -89,6 +89,11 @@ REQUEST_VIEWS: dict[str, Callable[[Request], Any]] = {
 }
 
 
+def request_view(request: Request) -> dict[str, Any]:
+    """All of a request, as templates see it."""
+    return {name: view(request) for name, view in REQUEST_VIEWS.items()}
+
+
 class World:
     """A catalogue by id, as prompts need it: product lines without prices or stock."""
 

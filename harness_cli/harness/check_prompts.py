@@ -1,0 +1,162 @@
+"""The prompt pipeline: blocks that exist, conditions and templates that hold for every request."""
+
+from collections.abc import Iterator
+
+from jinja2 import nodes
+
+from harness_cli.errors import BadFile, UsageError
+from harness_cli.harness.conditions import compiled
+from harness_cli.harness.findings import Finding, of_error
+from harness_cli.harness.parts import Parts, pipeline_path
+from harness_cli.harness.samples import REQUESTS, WORLD
+from harness_cli.harness.templates import compile_block, environment, path_of
+from harness_cli.harness.views import REQUEST, VARIABLES, World, fixed_values, request_view
+from harness_cli.records.harness import HarnessState, Pipeline
+
+
+def check_prompts(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
+    """What is wrong with pipelines, blocks and constraints."""
+    if "default" not in parts.pipelines and pipeline_path("default") not in parts.files:
+        yield Finding(
+            path=pipeline_path("default"),
+            rule="pipeline/missing",
+            message="the harness has no prompt pipeline",
+            fix="list the blocks of `prompts/blocks/` in it",
+        )
+    broken: set[str] = set()
+    env = environment(parts.blocks)
+    for name, source in parts.blocks.items():
+        try:
+            block = compile_block(env, name, source)
+        except BadFile as exc:
+            broken.add(name)
+            yield of_error(exc, path_of(name), "block/template")
+            continue
+        for word, line in block.unknown:
+            broken.add(name)
+            yield Finding(
+                path=path_of(name),
+                line=line,
+                rule="block/variable",
+                message=f"no variable `{word}`",
+                fix=f"known: {', '.join(VARIABLES)}",
+            )
+    for variant, pipeline in parts.pipelines.items():
+        yield from _blocks(parts, pipeline_path(variant), pipeline, judge)
+        yield from _constraints(parts, pipeline_path(variant), pipeline)
+        yield from _renders(parts, pipeline, broken)
+    yield from _unused(parts)
+
+
+def _blocks(parts: Parts, path: str, pipeline: Pipeline, judge: bool) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, block in enumerate(pipeline.blocks):
+        at = f"$.blocks[{index}]"
+        if block.name not in parts.blocks:
+            message = f"no block `{block.name}`"
+            fix = f"write `{path_of(block.name)}`"
+            yield parts.finding(path, f"{at}.name", "pipeline/block", message, fix=fix)
+        if block.name in seen:
+            message = f"the block `{block.name}` stands twice"
+            yield parts.finding(path, f"{at}.name", "pipeline/block", message, fix="remove one")
+        seen.add(block.name)
+        if block.when is not None:
+            try:
+                compiled(block.when)
+            except UsageError as exc:
+                yield parts.finding(
+                    path, f"{at}.when", "pipeline/condition", str(exc), fix=exc.hint
+                )
+    if not judge and not any(block.role == "user" for block in pipeline.blocks):
+        yield parts.finding(
+            path,
+            "$.blocks",
+            "pipeline/user",
+            "no block has `role: user`: comments are sent as they are",
+            level="warning",
+            fix="add a block with `role: user` that shows `request.comments`",
+        )
+
+
+def _constraints(parts: Parts, path: str, pipeline: Pipeline) -> Iterator[Finding]:
+    for name, constraint in pipeline.constraints.items():
+        low, high = constraint.range
+        at = f"$.constraints.{name}"
+        if low > high:
+            message = f"`{name}`: the range {low}–{high} is empty"
+            yield parts.finding(path, at, "pipeline/constraint", message, fix="[least, most]")
+        elif not low <= constraint.value <= high:
+            yield parts.finding(
+                path,
+                at,
+                "pipeline/constraint",
+                f"`{name}`: {constraint.value} lies outside {low}–{high}",
+                fix="move the value or widen the range",
+            )
+
+
+def _renders(parts: Parts, pipeline: Pipeline, broken: set[str]) -> Iterator[Finding]:
+    """Each block of a pipeline under every sample request that shows it."""
+    env = environment(parts.blocks)
+    skills = tuple(parts.skills.values())
+    fixed = fixed_values(HarnessState(id="", skills=skills), pipeline)
+    world = World(WORLD)
+    for block in pipeline.blocks:
+        if block.name not in parts.blocks or block.name in broken:
+            continue
+        yield from _attributes(block.name, parts.blocks[block.name], pipeline)
+        made = compile_block(env, block.name, parts.blocks[block.name])
+        for request in REQUESTS:
+            if not _shown(block.when, request):
+                continue
+            values = {
+                **fixed,
+                "request": request_view(request),
+                "products": world.products(request),
+                "room": world.room(request),
+                "today": world.today,
+                "loaded": [{**s, "body": "…"} for s in fixed["skills"][:1]],
+                "instructions": ["…"],
+            }
+            try:
+                made.render(values)
+            except BadFile as exc:
+                yield of_error(exc, path_of(block.name), "block/render")
+                break
+
+
+def _shown(when: str | None, request: object) -> bool:
+    try:
+        return when is None or compiled(when)(request)  # type: ignore[arg-type]
+    except UsageError:
+        return False
+
+
+def _attributes(name: str, source: str, pipeline: Pipeline) -> Iterator[Finding]:
+    """Fields that do not exist, also in branches that no sample reaches."""
+    known = {"request": REQUEST, "constraints": tuple(pipeline.constraints)}
+    for node in environment({}).parse(source).find_all(nodes.Getattr):
+        if isinstance(node.node, nodes.Name) and node.node.name in known:
+            fields = known[node.node.name]
+            if node.attr not in fields:
+                yield Finding(
+                    path=path_of(name),
+                    line=node.lineno,
+                    rule="block/variable",
+                    message=f"`{node.node.name}` has no `{node.attr}`",
+                    fix=f"known: {', '.join(fields) or 'none'}",
+                )
+
+
+def _unused(parts: Parts) -> Iterator[Finding]:
+    used = {block.name for p in parts.pipelines.values() for block in p.blocks}
+    sources = "\n".join(parts.blocks.values())
+    for name in sorted(parts.blocks.keys() - used):
+        if f'"{name}"' not in sources and f"'{name}'" not in sources:
+            yield Finding(
+                path=path_of(name),
+                level="warning",
+                rule="block/unused",
+                message="no pipeline shows this block",
+                fix="list it in `prompts/pipeline.yaml` or remove it",
+            )

@@ -1,0 +1,201 @@
+"""Tools: names, schemas and executors; MCP servers and what was locked of them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import PurePosixPath
+from typing import Any
+
+from jsonschema import Draft202012Validator, SchemaError
+from referencing import Registry, Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
+
+from harness_cli.harness.findings import Finding
+from harness_cli.harness.parts import Parts
+from harness_cli.harness.tools import tool_digest
+from harness_cli.records.harness import McpServer, Tool
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""MCP's rule for a tool's name; OpenAI-compatible servers are stricter."""
+_WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+EXECUTORS = ("sandbox", "python", "http", "mcp", "builtin")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MCP, _LOCK = "tools/mcp.yaml", "tools/mcp.lock.json"
+
+
+def check_tools(parts: Parts) -> Iterator[Finding]:
+    """What is wrong with the tool registry."""
+    for path, tool in parts.tools.items():
+        for at, rule, level, message, fix in _tool(tool):
+            yield parts.finding(path, at, rule, message, level=level, fix=fix)
+        stem = PurePosixPath(path).stem
+        if tool.name != stem:
+            yield parts.finding(
+                path,
+                "$.name",
+                "tool/name",
+                f"the name `{tool.name}` differs from its file `{stem}.yaml`",
+                fix=f"write `name: {stem}` or rename the file",
+            )
+    yield from _duplicates(parts)
+    for alias, server in parts.mcp.servers.items():
+        yield from _server(parts, alias, server)
+    yield from _locked(parts)
+
+
+Row = tuple[str, str, Any, str, str]
+"""(place, rule, level, message, fix)."""
+
+
+def _tool(tool: Tool) -> Iterator[Row]:
+    if not NAME.fullmatch(tool.name):
+        fix = "1–128 letters, digits, `_`, `-`, `.`"
+        yield "$.name", "tool/name", "error", f"`{tool.name}` is no tool name", fix
+    elif not _WIRE_NAME.fullmatch(tool.name):
+        message = f"many model servers refuse the name `{tool.name}`"
+        yield "$.name", "tool/name", "warning", message, "up to 64 letters, digits, `_`, `-`"
+    if not tool.description.strip():
+        message = "the policy cannot know what this tool does"
+        yield "$.name", "tool/description", "warning", message, "add a `description`"
+    if tool.executor not in EXECUTORS:
+        near = get_close_matches(tool.executor, EXECUTORS, n=1)
+        fix = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(EXECUTORS)}"
+        yield "$._meta", "tool/executor", "error", f"no executor `{tool.executor}`", fix
+    yield from _schema("inputSchema", tool.input_schema)
+    if tool.input_schema.get("type") != "object":
+        message = "`inputSchema` must have `type: object`"
+        yield "$.inputSchema", "tool/schema", "error", message, "MCP demands it"
+    if tool.output_schema is not None:
+        yield from _schema("outputSchema", tool.output_schema)
+    yield from _arguments(tool)
+
+
+def _arguments(tool: Tool) -> Iterator[Row]:
+    properties = tool.input_schema.get("properties", {})
+    if not isinstance(properties, dict):
+        return
+    closed = tool.input_schema.get("additionalProperties") is False
+    required = tool.input_schema.get("required", [])
+    for name in required if isinstance(required, list) else []:
+        if name not in properties:
+            level = "error" if closed else "warning"
+            message = f"`{name}` is required and not described"
+            yield "$.inputSchema.required", "tool/schema", level, message, "add it to `properties`"
+    for name in tool.argument_names:
+        if name not in properties:
+            message = f"`_meta.harness.arguments` renames `{name}`, which is no property"
+            yield "$._meta", "tool/arguments", "error", message, ""
+
+
+def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
+    """Valid JSON Schema 2020-12, with references that resolve inside and patterns that compile."""
+    dialect = schema.get("$schema", _DIALECT)
+    if str(dialect).rstrip("#") != _DIALECT:
+        message = f"`{dialect}` is not the dialect read here"
+        yield f"$.{key}.$schema", "tool/schema", "error", message, f"write `{_DIALECT}`"
+        return
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as exc:
+        at = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in exc.absolute_path)
+        message = f"no valid JSON Schema: {exc.message} at `{key}{at}`"
+        yield f"$.{key}{at}", "tool/schema", "error", message, ""
+        return
+    resolver = (
+        Registry()
+        .with_resource("", Resource.from_contents(schema, default_specification=DRAFT202012))
+        .resolver("")
+    )
+    for at, word, value in _keywords(schema, f"$.{key}"):
+        if word == "$ref":
+            try:
+                resolver.lookup(value)
+            except Unresolvable:
+                message = f"`$ref: {value}` leads nowhere inside this schema"
+                yield at, "tool/schema", "error", message, "nothing is fetched: use `#/$defs/…`"
+        else:
+            try:
+                re.compile(value)
+            except re.error as exc:
+                yield at, "tool/schema", "error", f"`pattern` `{value}` does not compile: {exc}", ""
+
+
+def _keywords(node: Any, at: str) -> Iterator[tuple[str, str, str]]:
+    """Every `$ref` and `pattern` of a schema, wherever it stands."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("$ref", "pattern") and isinstance(value, str):
+                yield f"{at}.{key}", key, value
+            elif key not in ("enum", "const", "default", "examples"):
+                yield from _keywords(value, f"{at}.{key}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _keywords(value, f"{at}[{index}]")
+
+
+def _duplicates(parts: Parts) -> Iterator[Finding]:
+    seen: dict[str, str] = {}
+    rows = [(path, tool.name) for path, tool in parts.tools.items()]
+    for alias, listed in parts.lock.servers.items():
+        rows += [(f"{_LOCK} ({alias})", locked.tool.name) for locked in listed.values()]
+    for path, name in rows:
+        if name in seen:
+            where = path.partition(" ")[0]
+            yield Finding(
+                path=where,
+                rule="tool/name",
+                message=f"`{name}` is also the name of the tool in `{seen[name]}`",
+                fix="a policy cannot tell them apart: rename one",
+            )
+        seen.setdefault(name, path)
+
+
+def _server(parts: Parts, alias: str, server: McpServer) -> Iterator[Finding]:
+    at = f"$.servers.{alias}"
+    stdio = server.transport == "stdio"
+    if stdio and not server.command:
+        yield parts.finding(
+            _MCP, at, "mcp/server", f"`{alias}` has no `command`", fix="add its argv"
+        )
+    if not stdio and not (server.url or "").startswith(("http://", "https://")):
+        message = f"`{alias}` has no http `url`"
+        yield parts.finding(_MCP, at, "mcp/server", message, fix="add `url: https://…`")
+    if min(server.start_timeout_s, server.call_timeout_s) <= 0:
+        yield parts.finding(_MCP, at, "mcp/server", f"a time limit of `{alias}` is not above 0")
+    locked = parts.lock.servers.get(alias, {})
+    if not locked:
+        yield parts.finding(
+            _MCP,
+            at,
+            "mcp/lock",
+            f"`{alias}` is not locked: the policy sees none of its tools",
+            level="warning",
+            fix="`harness tools lock`",
+        )
+        return
+    for name in server.tools:
+        if name not in locked:
+            message = f"`{alias}` was locked without its tool `{name}`"
+            yield parts.finding(
+                _MCP, f"{at}.tools", "mcp/lock", message, fix="`harness tools lock`"
+            )
+
+
+def _locked(parts: Parts) -> Iterator[Finding]:
+    for alias, listed in parts.lock.servers.items():
+        if alias not in parts.mcp.servers:
+            message = f"`{alias}` is locked, but `{_MCP}` has no such server"
+            yield Finding(path=_LOCK, rule="mcp/lock", message=message, fix="`harness tools lock`")
+        for name, locked in listed.items():
+            at = f"$.servers.{alias}.{name}"
+            if tool_digest(locked.tool) != locked.sha256:
+                yield parts.finding(
+                    _LOCK,
+                    at,
+                    "mcp/lock",
+                    f"the digest of `{name}` ({alias}) does not fit what is locked",
+                    fix="the lock was edited: `harness tools lock` writes it anew",
+                )
+            for _, rule, level, message, fix in _tool(locked.tool):
+                yield parts.finding(_LOCK, at, rule, f"{name}: {message}", level=level, fix=fix)
