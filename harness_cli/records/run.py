@@ -36,6 +36,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     policy_id: str
     policy_settings: dict[str, Any] = {}
+    fallback_id: str | None = None
+    """Identity of the per-call fallback policy."""
     judge: str
     judge_id: str
     profile: str = "offline"
@@ -83,3 +85,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     timing: dict[str, Any] = {}
     incidents: dict[str, int] = {}
     """Guardrail hits, retries, fallbacks, suppressed replies."""
+    pass_hat: dict[str, float | None] = {}
+    """k → pass^k over the items (T2); None is undefined."""

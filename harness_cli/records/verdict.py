@@ -64,6 +64,8 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     tools_called: tuple[str, ...] = ()
     hooks_fired: tuple[str, ...] = ()
     rounds: int = 0
+    fell_back: bool = False
+    """Another route or the per-call fallback policy answered: a miss in attainment."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost: float | None = None

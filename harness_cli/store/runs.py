@@ -25,7 +25,7 @@ from harness_cli.store.locks import Holder, holder_of
 REF = "$text"
 """Key of a reference to a `TextRecord` in the content of a journaled message."""
 TEXTS = 64
-"""How many texts a writer may refer back to; a reader keeps as many (first in, first out)."""
+"""How many texts a writer refers back to; a reader keeps twice as many (first in, first out)."""
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ class RunFolder:
                 record = _text(line.data)
                 texts.pop(record.id, None)
                 texts[record.id] = record.text
-                if len(texts) > TEXTS:
+                if len(texts) > 2 * TEXTS:
                     del texts[next(iter(texts))]
             elif line.kind == "trajectory" and (wanted is None or wanted(_key(line.data))):
                 yield _with_texts(line.data, texts)

@@ -1,0 +1,183 @@
+"""An agent from a project: state, policy and fallback, executors, limits, an item's overlay."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from harness_cli.errors import UsageError
+from harness_cli.models.base import Policy
+from harness_cli.models.open import open_policy
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.chat import Generation
+from harness_cli.records.config import PolicyConfig
+from harness_cli.records.harness import HarnessState, Tool
+from harness_cli.records.item import Item
+from harness_cli.records.request import Request
+from harness_cli.records.trajectory import ToolErrorKind, ToolResult
+from harness_cli.runtime.agent import Agent, Executor
+from harness_cli.store.project import Project
+
+AgentKind = Literal["harness", "react", "bare"]
+
+
+@asynccontextmanager
+async def open_agent(
+    project: Project,
+    state: HarnessState,
+    policy_name: str | None = None,
+    *,
+    world: Catalogue,
+    profile: str = "offline",
+    kind: AgentKind = "harness",
+    seed: int | None = None,
+    catalogue: Path | None = None,
+    record: Path | None = None,
+    replay: Path | None = None,
+) -> AsyncIterator[Agent]:
+    """The agent of a policy in a harness; what was started is given back at the end.
+
+    `record` keeps every answer in a cassette, `replay` takes every answer from one. Raises
+    `UnknownName` for a policy, fallback or profile that is not in harness.yaml.
+    """
+    name, config = project.policy(policy_name)
+    async with AsyncExitStack() as stack:
+        policy = _policy(project, name, config, record=record, replay=replay)
+        stack.push_async_callback(policy.close)
+        fallback = None
+        if config.fallback is not None and replay is None:
+            other, its_config = project.policy(config.fallback)
+            if other == name:
+                raise UsageError(f"the policy `{name}` is its own fallback")
+            fallback = open_policy(other, its_config, root=project.root)
+            stack.push_async_callback(fallback.close)
+        folder = catalogue or project.evalsets / "catalogue"
+        executors = open_executors(state, world, catalogue=folder) if kind != "bare" else {}
+        for executor in executors.values():
+            stack.push_async_callback(executor.close)
+        yield Agent(
+            state=state,
+            policy=policy,
+            executors=executors,
+            world=world,
+            limits=project.limits(profile),
+            generation=generation_of(config, seed),
+            fallback=fallback,
+            pipeline=config.pipeline,
+            kind=kind,
+            profile=profile,
+            send_back_reasoning=config.send_back_reasoning,
+        )
+
+
+def generation_of(config: PolicyConfig, seed: int | None) -> Generation:
+    """Sampling of a policy: its own settings over the defaults of TR App. F."""
+    own = {
+        name: value
+        for name in ("temperature", "top_p", "max_tokens")
+        if (value := getattr(config, name)) is not None
+    }
+    if "max_tokens" in own:
+        own["max_tokens_ceiling"] = own["max_tokens"]
+    return Generation(seed=seed, **own)
+
+
+def open_executors(
+    state: HarnessState, world: Catalogue, *, catalogue: Path
+) -> dict[str, Executor]:
+    """One executor for each kind that the state's tools name; none is started before its use."""
+    kinds = {tool.executor for tool in state.all_tools()}
+    found: dict[str, Executor] = {}
+    if "sandbox" in kinds:
+        from harness_cli.simulator.sandbox import SandboxExecutor
+
+        found["sandbox"] = SandboxExecutor(world)
+    if "python" in kinds:
+        from harness_cli.runtime.python import PythonExecutor
+
+        found["python"] = PythonExecutor(state.files)
+    if "http" in kinds:
+        from harness_cli.runtime.http import HttpExecutor
+
+        found["http"] = HttpExecutor()
+    if state.mcp:
+        from harness_cli.runtime.mcp import McpExecutor
+
+        found["mcp"] = McpExecutor(state.mcp, state.lock, catalogue=catalogue)
+    return found
+
+
+def for_item(agent: Agent, item: Item) -> Agent:
+    """The agent under which one item runs: its overlay and its simulated tool returns."""
+    overlay = item.overlay
+    if not (overlay.tools or overlay.instructions or item.tool_returns):
+        return agent
+    executors: dict[str, Executor] = {
+        kind: Returns(item.tool_returns, executor) for kind, executor in agent.executors.items()
+    }
+    executors["returns"] = Returns(item.tool_returns, None)
+    return replace(
+        agent,
+        executors=executors,
+        overlay=(*agent.overlay, *overlay.tools),
+        instructions=(*agent.instructions, *overlay.instructions),
+    )
+
+
+class Returns:
+    """Answers the tools of a simulated tool-return map; passes the others on.
+
+    A value of the map is what the tool returns: text, or JSON; an object with `ok` is a whole
+    `ToolResult` (`{"ok": false, "error": "timeout", "content": "…"}`).
+    """
+
+    def __init__(self, returns: Mapping[str, Any], inner: Executor | None) -> None:
+        self._returns = returns
+        self._inner = inner
+
+    async def call(self, tool: Tool, arguments: dict[str, Any], request: Request) -> ToolResult:
+        """The simulated return, else the real executor's."""
+        if tool.name in self._returns:
+            return simulated(self._returns[tool.name])
+        if self._inner is None:
+            return ToolResult(
+                ok=False,
+                content=f"no return is simulated for `{tool.name}`",
+                error=ToolErrorKind.UNAVAILABLE,
+            )
+        return await self._inner.call(tool, arguments, request)
+
+    async def close(self) -> None:
+        """The inner executor belongs to the agent."""
+
+
+def simulated(value: Any) -> ToolResult:
+    """A tool result from an entry of `tool_returns`."""
+    if isinstance(value, dict) and "ok" in value:
+        return msgspec.convert({"content": "", **value}, ToolResult)
+    if isinstance(value, str):
+        return ToolResult(ok=True, content=value)
+    return ToolResult(ok=True, content=msgspec.json.encode(value).decode(), structured=value)
+
+
+def _policy(
+    project: Project,
+    name: str,
+    config: PolicyConfig,
+    *,
+    record: Path | None,
+    replay: Path | None,
+) -> Policy:
+    if replay is not None:
+        from harness_cli.models.cassette import ReplayPolicy
+
+        return ReplayPolicy(replay)
+    policy = open_policy(name, config, root=project.root)
+    if record is not None:
+        from harness_cli.models.cassette import RecordingPolicy
+
+        return RecordingPolicy(policy, record)
+    return policy

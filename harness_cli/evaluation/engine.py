@@ -1,0 +1,253 @@
+"""The evaluation engine: an evalset through an agent and a judge, durable call by call.
+
+    options ─resolve─▶ plan ─▶ run folder ─▶ workers ─▶ journal ─▶ reports
+
+Items are streamed from disk, results into the journal: what is kept in memory does not grow with
+the run. Whatever ends it (a kill, ^C, a budget) leaves a run that `resume` goes on with.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from os import getpid
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import BudgetReached, HarnessError, Interrupted
+from harness_cli.evaluation.agents import open_agent
+from harness_cli.evaluation.gate import Gate
+from harness_cli.evaluation.interrupts import interrupts
+from harness_cli.evaluation.plan import (
+    EvalOptions,
+    Plan,
+    keep_uncommitted,
+    resolve,
+    run_config,
+)
+from harness_cli.evaluation.progress import Observe, Progress
+from harness_cli.evaluation.responses import Responses
+from harness_cli.evaluation.resume import Standing, read_standing, refuse_difference
+from harness_cli.evaluation.rollouts import Job, Work, work_off
+from harness_cli.evaluation.summary import write_reports
+from harness_cli.judges.base import Judge
+from harness_cli.records.canonical import digest
+from harness_cli.records.journal import NoteRecord
+from harness_cli.records.run import Report, RunConfig
+from harness_cli.runtime.agent import Agent
+from harness_cli.store.journal import Journal
+from harness_cli.store.locks import locked
+from harness_cli.store.project import Project
+from harness_cli.store.redact import Redactor
+from harness_cli.store.runs import RunFolder, RunStore
+
+BUDGETS = ("cost", "tokens", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run and its report. `check` raises what an unfinished one means for an exit code."""
+
+    run: RunFolder
+    report: Report
+    stopped: str | None = None
+    """Why no more was asked: `interrupted`, a budget's name, `provider`; None when all was."""
+    last_error: str = ""
+
+    def check(self) -> None:
+        """Raise `Interrupted`, `BudgetReached` or `HarnessError` unless the run is complete."""
+        if self.report.status == "complete":
+            return
+        hint = f"go on with `harness eval --resume {self.run.id}`"
+        left = f"{self.report.counts['missing']} of {self.report.planned} are missing"
+        if self.report.status == "interrupted":
+            raise Interrupted(f"interrupted: {left}", hint=hint)
+        if self.report.status == "budget":
+            raise BudgetReached(f"the budget of {self.stopped} is reached: {left}", hint=hint)
+        raise HarnessError(
+            f"the provider failed from the start ({self.last_error}): {left}",
+            hint=f"`harness doctor` checks the policy; then {hint}",
+        )
+
+
+async def evaluate(
+    project: Project, options: EvalOptions, *, observe: Observe | None = None
+) -> Outcome:
+    """Run one evalset, or go on with one run, and write its reports.
+
+    Raises what stands in the way before the first call (`BadFile`, `UnknownName`, `UsageError`,
+    `Stale` for a resume that would be another run, `Locked`); afterwards everything is data of the
+    run. Interrupted a second time it raises `Interrupted` without reports.
+    """
+    plan = resolve(project, options)
+    async with AsyncExitStack() as stack:
+        agent, policy_id, responses = await _open_policy(project, plan, stack)
+        judge = _open_judge(plan)
+        store = RunStore(project.runs)
+        run_id = options.resume.id if options.resume else store.new_id()
+        config = run_config(
+            project, plan, run_id, policy=policy_id, judge=judge.id if judge else plan.judge
+        )
+        free = plan.policy_config.kind in ("builtin", "local", "scripted", "replay")
+        options.budget.check(plan.policy, plan.policy_config.price, free=free)
+        with ExitStack() as locks:
+            _lock(locks, project, config, options)
+            folder = _folder(project, store, config, options)
+            locks.enter_context(
+                locked(folder.lock, what=f"run {run_id}", if_locked=options.if_locked)
+            )
+            return await _run(plan, folder, agent, judge, responses, observe)
+
+
+async def _run(
+    plan: Plan,
+    folder: RunFolder,
+    agent: Agent,
+    judge: Judge | None,
+    responses: Responses | None,
+    observe: Observe | None,
+) -> Outcome:
+    standing = read_standing(folder)
+    gate = Gate(plan.options.budget)
+    journal = Journal(folder.journal, redact=Redactor.from_environment().text)
+    job = Job(
+        agents=_seeded(agent, plan),
+        judge=judge,
+        world=plan.evalset.world,
+        journal=journal,
+        gate=gate,
+        progress=Progress(
+            name=plan.evalset.header.name,
+            planned=plan.planned,
+            spending=gate.spending,
+            before=len(standing.done),
+        ),
+        observe=observe,
+        responses=responses.trajectory if responses else None,
+    )
+    journal.append(_note("resumed" if plan.options.resume else "started", plan))
+    try:
+        with interrupts(lambda: gate.stop("interrupted")):
+            await work_off(job, _queue(plan, standing), plan.concurrency)
+    except asyncio.CancelledError:
+        raise Interrupted(
+            "stopped at once", hint=f"go on with `harness eval --resume {folder.id}`"
+        ) from None
+    finally:
+        await journal.close()
+    status = _status(job)
+    report = write_reports(
+        folder,
+        planned=plan.planned,
+        status=status,
+        metrics=plan.evalset.header.metrics,
+        timing=_timing(job, plan),
+    )
+    return Outcome(folder, report, gate.stopped if status != "complete" else None, job.last_error)
+
+
+def _queue(plan: Plan, standing: Standing) -> Iterator[Work]:
+    for item in plan.items:
+        for repeat in range(plan.repeat):
+            if (item.id, repeat) not in standing.done:
+                yield Work(item, repeat, standing.of(item.id, repeat))
+
+
+def _status(job: Job) -> str:
+    stopped = job.gate.stopped
+    if job.progress.done >= job.progress.planned or stopped is None:
+        return "complete"
+    if stopped in BUDGETS:
+        return "budget"
+    return "interrupted" if stopped == "interrupted" else "failed"
+
+
+def _seeded(agent: Agent, plan: Plan) -> tuple[Agent, ...]:
+    """The agent of each repeat: a repeat has a seed of its own."""
+    generation = agent.generation
+    return (
+        agent,
+        *(
+            replace(agent, generation=msgspec.structs.replace(generation, seed=plan.seed + r))
+            for r in range(1, plan.repeat)
+        ),
+    )
+
+
+async def _open_policy(
+    project: Project, plan: Plan, stack: AsyncExitStack
+) -> tuple[Agent, str, Responses | None]:
+    options = plan.options
+    responses = Responses.read(options.responses) if options.responses else None
+    agent = await stack.enter_async_context(
+        open_agent(
+            project,
+            plan.state,
+            None if responses else plan.policy,
+            world=plan.evalset.world,
+            profile=plan.profile,
+            kind=plan.agent,
+            seed=plan.seed,
+            catalogue=_catalogue(project, plan),
+            record=options.record,
+            replay=options.replay,
+        )
+    )
+    return agent, responses.id if responses else agent.policy.id, responses
+
+
+def _catalogue(project: Project, plan: Plan) -> Path:
+    return project.evalsets / (plan.evalset.header.catalogue or "catalogue")
+
+
+def _open_judge(plan: Plan) -> Judge | None:
+    if plan.judge_config is None:
+        return None
+    from harness_cli.judges.open import open_judge
+
+    return open_judge(plan.judge, plan.judge_config)
+
+
+def _lock(locks: ExitStack, project: Project, config: RunConfig, options: EvalOptions) -> None:
+    """Hold what no two processes may do at once: paying for the same question twice."""
+    same = {
+        name: getattr(config, name)
+        for name in ("evalset", "limit", "repeat", "seed", "agent", "harness_id", "policy_id")
+    }
+    path = project.runs.parent / "locks" / f"eval-{digest(same)[:12]}"
+    what = f"the same evaluation of `{config.evalset.name}`"
+    locks.enter_context(locked(path, what=what, if_locked=options.if_locked))
+
+
+def _folder(
+    project: Project, store: RunStore, config: RunConfig, options: EvalOptions
+) -> RunFolder:
+    if options.resume is not None:
+        refuse_difference(options.resume.config(), config)
+        return options.resume
+    keep_uncommitted(project, config)
+    return store.create(config)
+
+
+def _note(event: str, plan: Plan) -> NoteRecord:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    detail = {"concurrency": plan.concurrency, "command": list(plan.options.command)}
+    return NoteRecord(event=event, at=now, pid=getpid(), detail=detail)
+
+
+def _timing(job: Job, plan: Plan) -> dict[str, Any]:
+    """Of this process alone: from the first dispatch to the last durable record."""
+    wall = job.ended - job.started if job.started and job.ended else 0.0
+    return {
+        "wall_s": wall,
+        "calls": job.gate.spending.calls,
+        "concurrency": plan.concurrency,
+        "journal": {
+            "records": job.journal.records,
+            "syncs": job.journal.syncs,
+            "bytes": job.journal.size,
+        },
+    }

@@ -1,0 +1,299 @@
+"""Evalsets: the header, one split's items streamed from disk, and what binds them: digests.
+
+Loading reads the whole file once, in constant memory, and reports everything that is wrong with it
+together. The items are read again, one by one, when they are handed out.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.evaluation.seal import log_opening, needs_reason
+from harness_cli.records.canonical import canonical_json
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.item import EvalsetHeader, Item
+from harness_cli.records.reader import parse_json, read_yaml
+from harness_cli.records.run import EvalsetRef
+from harness_cli.store.catalogue import read_catalogue
+from harness_cli.store.project import Project
+
+HEADER = "evalset.yaml"
+ITEMS = "items.jsonl"
+VOLATILE = ("digests", "notes", "seal")
+"""Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
+SHOWN = 20
+"""Findings listed before the rest is only counted."""
+
+_INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
+_plain = msgspec.json.Decoder().decode
+_item = msgspec.json.Decoder(Item).decode
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What to log before the first item of a sealed split is handed out."""
+
+    log: Path
+    evalset: str
+    split: str
+    digest: str
+    reason: str
+
+
+@dataclass(slots=True)
+class ItemStream:
+    """The items of one split in file order, read anew at each iteration."""
+
+    path: Path
+    split: str | None
+    planned: int
+    sealed: Sealed | None = None
+    _opened: bool = False
+
+    def __len__(self) -> int:
+        return self.planned
+
+    def __iter__(self) -> Iterator[Item]:
+        if self.sealed and not self._opened:
+            log_opening(
+                self.sealed.log,
+                evalset=self.sealed.evalset,
+                split=self.sealed.split,
+                digest=self.sealed.digest,
+                reason=self.sealed.reason,
+            )
+            self._opened = True
+        left = self.planned
+        for _, line in _lines(self.path):
+            if left == 0:
+                return
+            item = _item(line)
+            if self.split in (None, item.split):
+                left -= 1
+                yield item
+
+    def first(self, limit: int | None) -> "ItemStream":
+        """The same stream, ended after `limit` items."""
+        planned = self.planned if limit is None else min(limit, self.planned)
+        return ItemStream(self.path, self.split, planned, self.sealed, self._opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Evalset:
+    """One split of an evalset, with everything a run binds of it."""
+
+    header: EvalsetHeader
+    items: ItemStream
+    digest: str
+    world: Catalogue
+    ref: EvalsetRef
+    folder: Path
+
+    def item(self, item_id: str) -> Item:
+        """One item. Raises `UnknownName` when this split has none of that id."""
+        for item in self.items:
+            if item.id == item_id:
+                return item
+        raise UnknownName.of("item", item_id, (i.id for i in self.items))
+
+
+def names(project: Project) -> list[str]:
+    """The evalsets of a project."""
+    if not project.evalsets.is_dir():
+        return []
+    return sorted(f.parent.name for f in project.evalsets.glob(f"*/{HEADER}"))
+
+
+def load_header(project: Project, name: str) -> EvalsetHeader:
+    """`evalset.yaml` of one evalset."""
+    path = project.evalsets / name / HEADER
+    if not path.is_file():
+        raise UnknownName.of("evalset", name, names(project))
+    shown = _shown(project, path)
+    header = read_yaml(path, EvalsetHeader, name=shown)
+    if header.schema != 1:
+        raise BadFile(f"{shown}: schema {header.schema} is not known", hint="this is 1")
+    if header.name != name:
+        raise BadFile(f"{shown}: the name `{header.name}` is not its folder's name `{name}`")
+    return header
+
+
+def load_evalset(
+    project: Project, name: str, *, split: str | None = None, reason: str | None = None
+) -> Evalset:
+    """One split of an evalset; without a name of one: `dev`, or the only one there is.
+
+    Counts and digests that the header states are checked. A sealed split needs a `reason`, which
+    is logged with who and when before its first item is handed out. Raises `BadFile` listing every
+    wrong line, `UnknownName`, `UsageError`.
+    """
+    header = load_header(project, name)
+    split = choose_split(header, split)
+    folder = project.evalsets / name
+    path = folder / ITEMS
+    survey = survey_items(path, name=_shown(project, path))
+    findings = survey.findings + survey.against(header)
+    if findings:
+        raise BadFile(_listed(findings), hint="`harness evalset check` shows all of them")
+    digest = survey.digest(header, split)
+    sealed = None
+    if split is not None and split in header.seal.splits:
+        log = project.evalsets / "seal.log.jsonl"
+        sealed = Sealed(log, name, split, digest, needs_reason(name, split, reason))
+    world = load_world(project, header)
+    n = survey.counts[split] if split else survey.total
+    return Evalset(
+        header=header,
+        items=ItemStream(path, split, n, sealed),
+        digest=digest,
+        world=world,
+        ref=EvalsetRef(name=name, split=split, digest=digest, n=n, catalogue_digest=world.digest),
+        folder=folder,
+    )
+
+
+def load_world(project: Project, header: EvalsetHeader) -> Catalogue:
+    """The catalogue an evalset's facts come from; an empty one when it names none."""
+    if header.catalogue is None:
+        return Catalogue(snapshot="")
+    return read_catalogue(project.evalsets / header.catalogue)
+
+
+def choose_split(header: EvalsetHeader, split: str | None) -> str | None:
+    """The split that is meant. None only for an evalset that has no splits."""
+    if split is not None:
+        if split not in header.splits:
+            raise UnknownName.of("split", split, header.splits)
+        return split
+    if "dev" in header.splits or not header.splits:
+        return "dev" if header.splits else None
+    if len(header.splits) == 1:
+        return next(iter(header.splits))
+    raise UsageError(
+        f"`{header.name}` has several splits and none is named `dev`",
+        hint=f"--split {' | '.join(header.splits)}",
+    )
+
+
+@dataclass(slots=True)
+class Survey:
+    """One pass over `items.jsonl`: counts, digests and findings."""
+
+    name: str
+    total: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    digests: dict[str, str] = field(default_factory=dict)
+    """Split → SHA-256 of the canonical JSON of its items; `""` → of all items."""
+    findings: list[str] = field(default_factory=list)
+
+    def against(self, header: EvalsetHeader) -> list[str]:
+        """What the header states and the items do not hold."""
+        wrong = [
+            f"{self.name}: split `{split}` has {self.counts[split]} items, {HEADER} says {n}"
+            for split, n in header.splits.items()
+            if self.counts[split] != n
+        ]
+        wrong += [
+            f"{self.name}: split `{split}` has changed: its digest is {self.digests.get(split)}, "
+            f"{HEADER} froze {frozen}"
+            for split, frozen in header.digests.items()
+            if self.digests.get(split) != frozen
+        ]
+        if header.splits:
+            unknown = sorted(set(self.counts) - set(header.splits))
+            wrong += [f"{self.name}: split `{s}` is not in {HEADER}" for s in unknown]
+        return wrong
+
+    def digest(self, header: EvalsetHeader, split: str | None) -> str:
+        """SHA-256 that binds the header, without volatile fields, and one split's items."""
+        stated = {k: v for k, v in msgspec.to_builtins(header).items() if k not in VOLATILE}
+        stated["splits"] = [split]
+        bound = {"header": stated, "items": self.digests.get(split or "", _EMPTY)}
+        return hashlib.sha256(canonical_json(bound)).hexdigest()
+
+
+_EMPTY = hashlib.sha256(b"[]").hexdigest()
+
+
+def survey_items(path: Path, *, name: str) -> Survey:
+    """Read every line once: is it an item, is its id its own, what are the digests."""
+    survey = Survey(name)
+    sums: dict[str, Any] = {}
+    seen: set[str] = set()
+    if not path.is_file():
+        raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
+    for number, line in _lines(path):
+        item = _checked(line, f"{name}:{number}", survey.findings)
+        if item is None:
+            continue
+        if item.id in seen:
+            survey.findings.append(f"{name}:{number}: the id `{item.id}` stands twice")
+        seen.add(item.id)
+        survey.total += 1
+        survey.counts[item.split] += 1
+        data = canonical_line(line)
+        for key in ("", item.split):
+            _add(sums, key, data)
+    for key, total in sums.items():
+        total.update(b"]")
+        survey.digests[key] = total.hexdigest()
+    if survey.total == 0 and not survey.findings:
+        survey.findings.append(f"{name}: there are no items")
+    return survey
+
+
+def canonical_line(line: bytes) -> bytes:
+    """The canonical JSON of one JSON text: `canonical_json(json.loads(line))`, but fast.
+
+    msgspec's sorted form is the same but for floats that are whole or written with an exponent;
+    where one may occur the slow form decides.
+    """
+    value = _plain(line)
+    data = _sorted(value)
+    return canonical_json(value) if _INEXACT.search(data) else data
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line number and text of every line that is not blank; a BOM at the start is no text."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if not text.isspace():
+                yield number, text
+
+
+def _add(sums: dict[str, Any], key: str, data: bytes) -> None:
+    if key in sums:
+        sums[key].update(b",")
+    else:
+        sums[key] = hashlib.sha256(b"[")
+    sums[key].update(data)
+
+
+def _checked(line: bytes, where: str, findings: list[str]) -> Item | None:
+    try:
+        item = parse_json(line, Item, name=where)
+    except BadFile as exc:
+        findings.append(f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+        return None
+    if not item.id or item.id != item.id.strip():
+        findings.append(f"{where}: an id must be text without blanks around it")
+    return item
+
+
+def _listed(findings: list[str]) -> str:
+    more = len(findings) - SHOWN
+    tail = [f"… and {more} more"] if more > 0 else []
+    return "\n".join([*findings[:SHOWN], *tail])
+
+
+def _shown(project: Project, path: Path) -> str:
+    return str(path.relative_to(project.root))

@@ -1,0 +1,204 @@
+"""What one `harness eval` asks for, and what that resolves to: everything `run.json` binds."""
+
+import platform
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness_cli import __version__
+from harness_cli.errors import Stale, UnknownName, UsageError
+from harness_cli.evaluation.agents import AgentKind
+from harness_cli.evaluation.evalsets import Evalset, load_evalset
+from harness_cli.evaluation.gate import Budget
+from harness_cli.harness.load import load_state, state_from_files
+from harness_cli.models.identity import policy_id
+from harness_cli.records.config import JudgeConfig, PolicyConfig
+from harness_cli.records.harness import HarnessState
+from harness_cli.records.run import RunConfig
+from harness_cli.store.locks import IfLocked
+from harness_cli.store.project import Project
+from harness_cli.store.repo import Repo
+from harness_cli.store.runs import RunFolder
+
+RUN_REFS = "refs/harness/runs/"
+NO_JUDGE = "none"
+RESPONSES = "responses"
+"""Name of the policy of a run that scores given answers."""
+CONCURRENCY = {"openai": 8, "builtin": 2, "local": 1}
+"""Rollouts side by side where nothing says otherwise, by kind of policy; 8 for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """What the caller said. None: the project's, the evalset's or a resumed run's own."""
+
+    evalset: str | None = None
+    split: str | None = None
+    policy: str | None = None
+    harness: str | None = None
+    """A revision; None is the working files."""
+    judge: str | None = None
+    agent: AgentKind | None = None
+    profile: str | None = None
+    limit: int | None = None
+    repeat: int | None = None
+    seed: int | None = None
+    concurrency: int | None = None
+    budget: Budget = field(default_factory=Budget)
+    resume: RunFolder | None = None
+    record: Path | None = None
+    replay: Path | None = None
+    responses: Path | None = None
+    """Given answers to score in place of rollouts."""
+    reason: str | None = None
+    """Why a sealed split is opened."""
+    if_locked: IfLocked = "fail"
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Resolved options: the values a run works with."""
+
+    options: EvalOptions
+    evalset: Evalset
+    state: HarnessState
+    agent: AgentKind
+    profile: str
+    policy: str
+    policy_config: PolicyConfig
+    judge: str
+    judge_config: JudgeConfig | None
+    concurrency: int
+    repeat: int
+    seed: int
+
+    @property
+    def planned(self) -> int:
+        """N: rollouts of the whole run."""
+        return len(self.items) * self.repeat
+
+    @property
+    def items(self) -> Any:
+        """The items of the run, streamed."""
+        return self.evalset.items.first(self.options.limit)
+
+
+def resolve(project: Project, options: EvalOptions) -> Plan:
+    """Load what the options name. On a resume they default to what the run was asked."""
+    old = options.resume.config() if options.resume else None
+    options = _of_run(options, old) if old else options
+    if options.evalset is None:
+        raise UsageError("no evalset is named", hint="`harness evalset list` shows them")
+    _check(options)
+    evalset = load_evalset(project, options.evalset, split=options.split, reason=options.reason)
+    name, policy = _policy(project, options)
+    judge = options.judge or evalset.header.judge
+    kind = options.agent or ("bare" if evalset.header.agent == "bare" else "harness")
+    return Plan(
+        options=options,
+        evalset=evalset,
+        state=load_state(project, options.harness),
+        agent=kind,
+        profile=options.profile or "offline",
+        policy=name,
+        policy_config=policy,
+        judge=judge,
+        judge_config=_judge(project, judge),
+        concurrency=options.concurrency or policy.concurrency or CONCURRENCY.get(policy.kind, 8),
+        repeat=options.repeat or 1,
+        seed=options.seed or 0,
+    )
+
+
+def run_config(project: Project, plan: Plan, run_id: str, *, policy: str, judge: str) -> RunConfig:
+    """`run.json` of a plan; `policy` and `judge` are the ids of what was opened."""
+    settings = plan.policy_config
+    return RunConfig(
+        id=run_id,
+        evalset=plan.evalset.ref,
+        limit=plan.options.limit,
+        repeat=plan.repeat,
+        seed=plan.seed,
+        agent=plan.agent,
+        harness_id=plan.state.id,
+        harness_commit=plan.state.commit,
+        dirty=plan.state.dirty,
+        harness_ref=RUN_REFS + run_id if plan.state.dirty else None,
+        policy=plan.policy,
+        policy_id=policy,
+        policy_settings={k: v for k, v in msgspec.to_builtins(settings).items() if v is not None},
+        fallback_id=_fallback_id(project, settings.fallback),
+        judge=plan.judge,
+        judge_id=judge,
+        profile=plan.profile,
+        limits=project.limits(plan.profile),
+        pipeline=settings.pipeline,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=plan.options.command,
+        versions={"harness": __version__, "python": platform.python_version()},
+        fresh=plan.options.replay is None and plan.options.responses is None,
+    )
+
+
+def keep_uncommitted(project: Project, config: RunConfig) -> None:
+    """Keep the tree of an uncommitted harness alive under the run's own ref."""
+    if config.harness_ref is None:
+        return
+    repo = Repo.open(project.harness)
+    files = repo.working_files(project.harness)
+    if state_from_files(files, object_format=repo.object_format).id != config.harness_id:
+        raise Stale("the harness changed while the run was being prepared", hint="start it again")
+    repo.keep_tree(config.harness_ref, files, f"Harness of run {config.id}")
+
+
+def _of_run(options: EvalOptions, old: RunConfig) -> EvalOptions:
+    """The options with what they leave open taken from the run that is resumed."""
+    return changed(
+        options,
+        evalset=options.evalset or old.evalset.name,
+        split=options.split or old.evalset.split,
+        policy=options.policy or old.policy,
+        harness=options.harness or old.harness_ref or old.harness_commit,
+        judge=options.judge or old.judge,
+        agent=options.agent or old.agent,  # type: ignore[arg-type]
+        profile=options.profile or old.profile,
+        limit=old.limit if options.limit is None else options.limit,
+        repeat=options.repeat or old.repeat,
+        seed=old.seed if options.seed is None else options.seed,
+    )
+
+
+def _check(options: EvalOptions) -> None:
+    both = [
+        name for name in ("record", "replay", "responses") if getattr(options, name) is not None
+    ]
+    if len(both) > 1:
+        raise UsageError(f"--{both[0]} and --{both[1]} exclude each other")
+
+
+def _policy(project: Project, options: EvalOptions) -> tuple[str, PolicyConfig]:
+    if options.responses is not None:
+        return RESPONSES, PolicyConfig(kind="replay", script=str(options.responses))
+    return project.policy(options.policy)
+
+
+def _judge(project: Project, name: str) -> JudgeConfig | None:
+    if name == NO_JUDGE:
+        return None
+    found = project.config.judges.get(name)
+    if found is None and name == "grounded":
+        return JudgeConfig(kind="grounded")
+    if found is None:
+        raise UnknownName.of("judge", name, {*project.config.judges, "grounded", NO_JUDGE})
+    return found
+
+
+def _fallback_id(project: Project, name: str | None) -> str | None:
+    if name is None:
+        return None
+    return policy_id(name, project.policy(name)[1])

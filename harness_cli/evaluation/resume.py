@@ -1,0 +1,116 @@
+"""Going on with a run: is it the same question, and what has been answered already."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import Stale
+from harness_cli.evaluation.calls import Recorded
+from harness_cli.records.journal import ModelRecord, ToolRecord, VerdictRecord
+from harness_cli.records.run import RunConfig
+from harness_cli.store.journal import cut_torn_tail, scan
+from harness_cli.store.runs import RunFolder
+
+FREE = ("id", "started", "command", "harness_ref", "harness_commit", "dirty", "policy_settings")
+"""Fields that a resume may differ in: they name the run, or (settings) how an answer travels;
+what decides the answers is in the policy's id."""
+
+
+class _State(msgspec.Struct):
+    state: str
+
+
+class _Item(msgspec.Struct):
+    item: str
+    result: _State
+    repeat: int = 0
+
+
+@dataclass(slots=True)
+class Standing:
+    """What a journal holds of a run that did not end."""
+
+    done: set[tuple[str, int]] = field(default_factory=set)
+    recorded: dict[tuple[str, int], Recorded] = field(default_factory=dict)
+
+    def of(self, item: str, repeat: int) -> Recorded | None:
+        """The calls of one unfinished rollout, taken out."""
+        return self.recorded.pop((item, repeat), None)
+
+
+def read_standing(folder: RunFolder) -> Standing:
+    """Cut a torn tail, then read what is done and what is half done.
+
+    An errored item is not done: a resume asks again from the call that failed.
+    """
+    standing = Standing()
+    if not folder.journal.exists():
+        return standing
+    cut_torn_tail(folder.journal)
+    for line in scan(folder.journal):
+        if line.kind in _KEEP:
+            record = msgspec.json.decode(line.data, type=_KEEP[line.kind])
+            _keep(standing.recorded.setdefault((record.item, record.repeat), Recorded()), record)
+        elif line.kind == "item":
+            _finish(standing, msgspec.json.decode(line.data, type=_Item))
+    return standing
+
+
+def refuse_difference(old: RunConfig, new: RunConfig) -> None:
+    """Raise `Stale` naming every field in which a resumed run would be another one."""
+    before, now = _comparable(old), _comparable(new)
+    different = [
+        f"  {name}: was {_shown(before.get(name))}, is {_shown(now.get(name))}"
+        for name in sorted(before | now)
+        if before.get(name) != now.get(name)
+    ]
+    if different:
+        raise Stale(
+            f"run `{old.id}` cannot be resumed, it would no longer be the same run:\n"
+            + "\n".join(different),
+            hint="start a new run, or bring these back to what they were",
+        )
+
+
+_KEEP: dict[str, Any] = {"model": ModelRecord, "tool": ToolRecord, "verdict": VerdictRecord}
+
+
+def _keep(recorded: Recorded, record: ModelRecord | ToolRecord | VerdictRecord) -> None:
+    match record:
+        case ModelRecord():
+            recorded.models[record.index] = record
+        case ToolRecord():
+            recorded.tools[record.index] = record
+        case VerdictRecord():
+            recorded.verdict = record.verdict
+
+
+def _finish(standing: Standing, record: _Item) -> None:
+    key = (record.item, record.repeat)
+    if record.result.state != "errored":
+        standing.recorded.pop(key, None)
+        standing.done.add(key)
+        return
+    standing.done.discard(key)
+    recorded = standing.recorded.get(key)
+    if recorded is not None:
+        recorded.verdict = None
+        recorded.models = {i: m for i, m in recorded.models.items() if m.error is None}
+
+
+def _comparable(config: RunConfig) -> dict[str, Any]:
+    plain = {k: v for k, v in msgspec.to_builtins(config).items() if k not in FREE}
+    plain["versions"] = {"harness": plain["versions"].get("harness")}
+    flat: dict[str, Any] = {}
+    for name, value in plain.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{key}": inner for key, inner in value.items()})
+        else:
+            flat[name] = value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return f"`{text[:12]}…`" if len(text) > 40 else f"`{text}`"

@@ -1,0 +1,184 @@
+"""One item through agent, judge and journal; and the workers that do it side by side."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from harness_cli.errors import JudgeError
+from harness_cli.evaluation.agents import for_item
+from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
+from harness_cli.evaluation.gate import Gate, RunStopped
+from harness_cli.evaluation.progress import Observe, Progress
+from harness_cli.evaluation.results import item_result
+from harness_cli.evaluation.texts import Texts
+from harness_cli.judges.assertions import check_assertions
+from harness_cli.judges.base import Judge
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.item import Item
+from harness_cli.records.journal import ItemRecord, VerdictRecord
+from harness_cli.records.trajectory import StopReason, Trajectory
+from harness_cli.records.verdict import ItemResult, Verdict
+from harness_cli.runtime.agent import Agent
+from harness_cli.runtime.loop import rollout
+from harness_cli.store.journal import Journal
+
+DEAD_AFTER = 20
+"""So many errored rollouts (or two rounds of the workers) before any other one: the provider is
+down or refuses us, and going on would only repeat it."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One rollout to make; `recorded` is what a killed process left of it."""
+
+    item: Item
+    repeat: int
+    recorded: Recorded | None = None
+
+
+@dataclass(slots=True)
+class Job:
+    """Everything the workers of one run share."""
+
+    agents: tuple[Agent, ...]
+    """One a repeat: they differ in their seeds."""
+    judge: Judge | None
+    world: Catalogue
+    journal: Journal
+    gate: Gate
+    progress: Progress
+    observe: Observe | None = None
+    responses: Callable[[Item, int], Trajectory] | None = None
+    """Given answers in place of rollouts (`--responses`)."""
+    texts: Texts = field(default_factory=Texts)
+    tools: ToolsDigest = field(default_factory=ToolsDigest)
+    errors: int = 0
+    last_error: str = ""
+    started: float | None = None
+    ended: float | None = None
+
+
+async def work_off(job: Job, queue: Iterator[Work], concurrency: int) -> None:
+    """Take work until there is none or the gate is shut; a bug of ours ends all workers."""
+    workers = [asyncio.ensure_future(_worker(job, queue, concurrency)) for _ in range(concurrency)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def _worker(job: Job, queue: Iterator[Work], concurrency: int) -> None:
+    for work in queue:
+        if job.gate.stopped is not None:
+            return
+        job.started = job.started or time.perf_counter()
+        try:
+            result = await run_item(job, work)
+        except RunStopped:
+            return
+        job.ended = time.perf_counter()
+        job.progress.add(result)
+        _watch_provider(job, result, concurrency)
+        if job.observe is not None:
+            job.observe(job.progress)
+
+
+async def run_item(job: Job, work: Work) -> ItemResult:
+    """One rollout, judged and recorded; it is on the disk when this returns.
+
+    Raises `RunStopped` when the gate shuts in between: what was recorded is used by a resume.
+    """
+    item = work.item
+    calls = JournaledCalls(
+        job.journal,
+        job.gate,
+        job.tools,
+        item=item.id,
+        repeat=work.repeat,
+        recorded=work.recorded,
+    )
+    trajectory = await _trajectory(job, work, calls)
+    for record in job.texts.records(item.id, work.repeat, trajectory):
+        job.journal.append(record)
+    verdict, error = await _judged(job, work, trajectory, replayed=calls.complete)
+    assertions = () if trajectory.errored else check_assertions(item, trajectory)
+    resumed = calls.replayed > 0
+    result = item_result(
+        item, trajectory, verdict, assertions, judge_error=error, timed=not resumed
+    )
+    job.journal.append(
+        VerdictRecord(item=item.id, repeat=work.repeat, verdict=verdict, error=error)
+    )
+    await job.journal.append(
+        ItemRecord(item=item.id, repeat=work.repeat, resumed=resumed, result=result)
+    )
+    return result
+
+
+async def _trajectory(job: Job, work: Work, calls: JournaledCalls) -> Trajectory:
+    item = work.item
+    if job.responses is not None:
+        return job.responses(item, work.repeat)
+    agent = for_item(job.agents[work.repeat], item)
+    request_id = f"{item.id}#{work.repeat}"
+    try:
+        return await rollout(
+            item.request,
+            agent,
+            request_id=request_id,
+            item_id=item.id,
+            repeat=work.repeat,
+            log=calls,
+        )
+    except Exception as exc:  # noqa: BLE001  one broken rollout never ends the others
+        return Trajectory(
+            request_id=request_id,
+            item_id=item.id,
+            repeat=work.repeat,
+            agent=agent.kind,
+            harness_id=agent.state.id,
+            policy_id=agent.policy.id,
+            stop=StopReason.ERROR,
+            error=f"runtime: {_described(exc)}",
+        )
+
+
+async def _judged(
+    job: Job, work: Work, trajectory: Trajectory, *, replayed: bool
+) -> tuple[Verdict | None, str | None]:
+    """The verdict, or why there is none. A rollout that broke is not judged.
+
+    One that was wholly `replayed` has its recorded verdict, when there is one.
+    """
+    if job.judge is None or trajectory.errored:
+        return None, None
+    if replayed and work.recorded and work.recorded.verdict:
+        return work.recorded.verdict, None
+    try:
+        return await job.judge.judge(work.item, trajectory, job.world), None
+    except JudgeError as exc:
+        return None, f"judge: {exc}"
+    except Exception as exc:  # noqa: BLE001  a judge that breaks leaves its item unscored
+        return None, f"judge: {_described(exc)}"
+
+
+def _described(exc: Exception) -> str:
+    """A bug in one line: what, and the innermost place in the code."""
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = f" (line {trace.tb_lineno} of {trace.tb_frame.f_globals['__name__']})" if trace else ""
+    return f"{type(exc).__name__}: {exc}{at}"
+
+
+def _watch_provider(job: Job, result: ItemResult, concurrency: int) -> None:
+    if result.state != "errored":
+        job.errors = -1
+    elif job.errors >= 0:
+        job.errors += 1
+        job.last_error = result.error or ""
+        if job.errors >= max(DEAD_AFTER, 2 * concurrency):
+            job.gate.stop("provider")
