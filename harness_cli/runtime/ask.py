@@ -68,7 +68,7 @@ async def bounded_call(policy: Policy, request: ChatRequest, seconds: float) -> 
         raise ProviderError.of("timeout", message, retryable=True) from exc
     except HarnessError:
         raise
-    except Exception as exc:  # noqa: BLE001  the boundary to policies: their faults are theirs
+    except Exception as exc:  # the boundary to policies: their faults are theirs
         message = f"the client broke: {type(exc).__name__}: {exc}"
         raise ProviderError.of("malformed", message, retryable=False) from exc
 
