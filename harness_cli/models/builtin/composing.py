@@ -1,0 +1,194 @@
+"""Replies: the loaded skill's patterns, their slots filled from tool results, or plain facts."""
+
+import random
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from harness_cli.models.builtin.language import is_chinese, language_of, sentences
+from harness_cli.models.builtin.mentions import mentions
+from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
+from harness_cli.models.builtin.reading import Answer, Scene, Turn
+from harness_cli.models.builtin.routing import Want, asked_before
+from harness_cli.models.builtin.similarity import Candidate, Similarity
+from harness_cli.models.builtin.skilltext import Guide, Pattern, fill, slots_of
+from harness_cli.models.builtin.slots import Facts, rows
+
+MAX_PRODUCTS = 3
+"""One reply speaks of at most so many products by the same pattern."""
+UNKNOWN = (
+    "the information is not known, not listed, not found, do not have it 没有这个信息 查不到 不清楚"
+)
+"""The policy's own state when no pattern can be filled: patterns are compared with it."""
+
+_PLAIN_UNKNOWN = {
+    "en": "I don't have that information right now.",
+    "zh": "这个信息我这边暂时没有。",
+}
+
+
+@dataclass
+class Composer:
+    """Everything one reply is made from."""
+
+    scene: Scene
+    turn: Turn
+    guides: list[Guide]
+    similarity: Similarity
+    demand: Demand
+    seed: int = 0
+
+    def reply(self, wanted: list[Want]) -> str:
+        """The reply to all wants, in the viewers' languages, within the stated length."""
+        language = language_wanted(wanted[0].comment, self.turn)
+        parts: list[str] = []
+        for want in wanted:
+            said = self.answer(want)
+            parts += [s for s in said if s and s not in parts]
+        if not parts:
+            parts = [self.unknown(wanted[0])]
+        return self.finish(parts, language)
+
+    def finish(self, parts: list[str], language: str) -> str:
+        """Parts joined, without what was objected to and within the length."""
+        kept = [p for p in parts if not any(a in p for a in self.demand.avoid)]
+        if not kept:
+            kept = self._without(parts)
+        limit = self.demand.limit or limit_of(self.scene.system, language)
+        if self.demand.shorter and not self.demand.limit:
+            kept = kept[:1]
+        kept = fit(kept, limit, language)
+        text = ("" if language == "zh" else " ").join(kept)
+        if self.demand.plain:
+            text = plainly(text)
+        if self.demand.any and text in self.turn.drafts:
+            first = sentences(text)[:1]
+            text = first[0] if first and first[0] not in self.turn.drafts else text
+        return text.strip()
+
+    def _without(self, parts: list[str]) -> list[str]:
+        """What is left when the sentences that were objected to are gone."""
+        spoken = [s for p in parts for s in re.split(r"(?<=[.!?。！？])\s*", p) if s]
+        return [s for s in spoken if not any(a in s for a in self.demand.avoid)] or parts[:1]
+
+    def answer(self, want: Want) -> list[str]:
+        """The sentences for one want."""
+        language = language_wanted(want.comment, self.turn)
+        for name in want.ranked:
+            pattern = self.pattern(name)
+            said = self.said(pattern, want, language) if pattern else []
+            if said:
+                return said
+        configured = asked_before(want.comment, self.scene, self.similarity)
+        if configured:
+            return [configured[1]]
+        facts = self.facts(want)
+        if want.ranked or not facts:
+            return [self.unknown(want)] if self.guides else []
+        return [plain_facts(f, language) for f in facts[:MAX_PRODUCTS]]
+
+    def pattern(self, name: str) -> Pattern | None:
+        """The pattern of that `skill/key`."""
+        return next(
+            (p for g in self.guides for p in g.patterns if f"{p.skill}/{p.key}" == name), None
+        )
+
+    def said(self, pattern: Pattern, want: Want, language: str) -> list[str]:
+        """A pattern's sentences with every slot filled; none when a slot has no value."""
+        wordings = list(pattern.wordings(language))
+        random.Random(f"{self.seed}{want.comment}").shuffle(wordings)
+        for wording in wordings:
+            if not slots_of(wording):
+                return [wording]
+            filled = self._filled(wording, want)
+            if filled:
+                return filled
+        return []
+
+    def _filled(self, wording: str, want: Want) -> list[str]:
+        found: list[str] = []
+        for facts in self.facts(want):
+            values = facts.values(wording)
+            if values is not None:
+                found.append(fill(wording, values))
+                continue
+            for row in list(rows(facts.data))[:MAX_PRODUCTS]:
+                inner = Facts(row, facts.asked, self.similarity, facts.language).values(wording)
+                if inner is not None:
+                    found.append(fill(wording, inner))
+        return list(dict.fromkeys(found))[:MAX_PRODUCTS] or self._together(wording, want)
+
+    def _together(self, wording: str, want: Want) -> list[str]:
+        """One sentence from several results, when no single one has every slot."""
+        facts = self.facts(want)
+        whole: dict[str, Any] = {}
+        for one in reversed(facts):
+            whole.update(one.data)
+        merged = Facts(whole, want.words, self.similarity, language_of(want.comment))
+        values = merged.values(wording) if len(facts) > 1 else None
+        return [fill(wording, values)] if values is not None else []
+
+    def facts(self, want: Want) -> list[Facts]:
+        """The results that speak of a want's products (all results when it names none)."""
+        language = language_wanted(want.comment, self.turn)
+        numbers = mentions(want.comment, self.scene).numbers
+        good = [a for a in self.turn.answers if not a.failed and isinstance(a.data, dict)]
+        ours = [a for a in good if _about(a, numbers)] or (good if not numbers else [])
+        general = [a for a in good if a not in ours and not _numbers(a)]
+        configured = asked_before(want.comment, self.scene, self.similarity)
+        found = [Facts(a.data, want.words, self.similarity, language) for a in [*ours, *general]]
+        if configured:
+            entry = {"question": configured[0], "answer": configured[1]}
+            found.append(Facts(entry, want.words, self.similarity, language))
+        return found
+
+    def unknown(self, want: Want) -> str:
+        """The skill's own words for not knowing, or plain ones."""
+        language = language_wanted(want.comment, self.turn)
+        patterns = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
+        candidates = [Candidate(n, (p.about, p.key, *p.said())) for n, p in patterns.items()]
+        for name, score in self.similarity.rank(UNKNOWN, candidates).scores:
+            said = self.said(patterns[name], want, language)
+            if said and score > 0:
+                return said[0]
+        return _PLAIN_UNKNOWN[language]
+
+
+def plain_facts(facts: Facts, language: str) -> str:
+    """The two or three fields of a result nearest to what was asked, in a plain sentence."""
+    fields = [
+        (key, value)
+        for key, value in facts.data.items()
+        if not isinstance(value, dict | list | bool) and value not in (None, "")
+    ]
+    if language == "zh":
+        fields = [
+            f for f in fields if is_chinese(str(f[1])) or isinstance(f[1], int | float)
+        ] or fields
+    else:
+        fields = [f for f in fields if not is_chinese(str(f[1]))] or fields
+    name = next((str(v) for k, v in fields if k.endswith("name")), "")
+    candidates = [
+        Candidate(k, (k.replace("_", " "), f"{k.replace('_', ' ')} {v}"))
+        for k, v in fields
+        if not k.endswith(("name", "id"))
+    ]
+    chosen = [n for n, _ in facts.similarity.rank(facts.asked, candidates).scores[:2]]
+    told = [f"{n.replace('_', ' ')} {facts.text(n)}" for n in chosen]
+    if language == "zh":
+        return f"{name}：{'，'.join(told)}。"
+    return f"{name}: {', '.join(told)}." if name else f"{', '.join(told)}."
+
+
+def _numbers(answer: Answer) -> list[int]:
+    found: list[int] = []
+    for value in answer.arguments.values():
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            inner = one.values() if isinstance(one, dict) else [one]
+            found += [v for v in inner if isinstance(v, int) and not isinstance(v, bool)]
+    return found
+
+
+def _about(answer: Answer, numbers: tuple[int, ...]) -> bool:
+    return any(n in numbers for n in _numbers(answer))

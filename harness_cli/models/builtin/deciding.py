@@ -1,0 +1,210 @@
+"""One move: load skills, call tools, or reply, from one wire request and nothing else."""
+
+import itertools
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness_cli.models.builtin.arguments import fill, needs_product, takes_one_product
+from harness_cli.models.builtin.composing import Composer
+from harness_cli.models.builtin.language import clauses, language_of, sentences
+from harness_cli.models.builtin.mentions import mentions
+from harness_cli.models.builtin.objections import Demand, demand
+from harness_cli.models.builtin.reading import Offer, Scene, Turn, Wire, read
+from harness_cli.models.builtin.routing import (
+    TOOL_FLOOR,
+    Want,
+    declines,
+    obliged,
+    rank_tools,
+    route,
+    sent_on,
+    wants,
+)
+from harness_cli.models.builtin.similarity import Similarity
+from harness_cli.models.builtin.skilltext import Guide, guide
+
+CALL_ROUNDS = 3
+"""Rounds in which it may load or call; the next one replies, within a limit of four."""
+MAX_CALLS = 6
+"""Parallel calls of one round."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """What the policy does: calls (name, arguments), or a text."""
+
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    text: str = ""
+
+
+@dataclass
+class Mind:
+    """One request being decided."""
+
+    scene: Scene
+    turn: Turn
+    similarity: Similarity
+    seed: int = 0
+    guides: list[Guide] = field(default_factory=list)
+    demand: Demand = field(default_factory=Demand)
+
+    def move(self) -> Move:
+        """The next move."""
+        may_act = self.turn.rounds < CALL_ROUNDS + len(self.turn.objections)
+        if may_act:
+            acted = self._obey() or self._load() or self._call()
+            if acted is not None:
+                return acted
+        composer = Composer(
+            self.scene, self.turn, self.guides, self.similarity, self.demand, self.seed
+        )
+        return Move(text=composer.reply(wants(self.scene, self.guides, self.similarity)))
+
+    def _obey(self) -> Move | None:
+        """What a message of the harness names: skills to load, tools to call."""
+        if self.demand.skills and self.scene.loader:
+            return self._loading(list(self.demand.skills[:2]))
+        if self.demand.load and self.scene.loader:
+            more = route(self.scene, self.similarity, frozenset(self.turn.loaded))
+            if more:
+                return self._loading(more[:1])
+        named = [t for n in self.demand.tools if (t := self.scene.tool(n))]
+        return self._calling([(t, w) for t in named for w in self._wants()])
+
+    def _load(self) -> Move | None:
+        """Skills for the comments, another one where a loaded skill sends on or has no replies."""
+        scene, turn = self.scene, self.turn
+        if scene.loader is None or not scene.skills:
+            return None
+        if not turn.loaded and not turn.answers:
+            refusing = declines(scene, self.similarity)
+            if refusing is not None:
+                filled = fill(refusing, scene.comments[0], scene, self.similarity)
+                return Move(calls=((refusing.name, filled.arguments),))
+            return self._loading(route(scene, self.similarity))
+        for g in self.guides if len(turn.loaded) < 3 and not turn.answers else []:
+            for comment in scene.comments:
+                onward = sent_on(comment, g, scene, self.similarity)
+                if onward and onward not in turn.loaded:
+                    return self._loading([onward])
+        if turn.loaded and not any(g.patterns for g in self.guides) and len(turn.loaded) < 3:
+            more = route(scene, self.similarity, frozenset(turn.loaded))
+            return self._loading(more[:1]) if more else None
+        return None
+
+    def _loading(self, skills: list[str]) -> Move | None:
+        loader = self.scene.loader
+        if loader is None or not skills:
+            return None
+        name, schema = next(iter(loader.properties.items()))
+        listed = schema.get("type") == "array"
+        if listed:
+            return Move(calls=((loader.name, {name: skills}),))
+        return Move(calls=tuple((loader.name, {name: skill}) for skill in skills))
+
+    def _call(self) -> Move | None:
+        """The tools that what is asked needs and that were not called yet."""
+        pairs: list[tuple[Offer, Want]] = []
+        for want in self._wants():
+            pairs += [(t, want) for t in self._tools_for(want)]
+        return self._calling(pairs)
+
+    def _tools_for(self, want: Want) -> list[Offer]:
+        scene = self.scene
+        forced = [t for n in obliged(self.guides, scene) if (t := scene.tool(n))]
+        if want.pattern is not None and not want.pattern.slots:
+            return forced
+        ranking = rank_tools(want, self.guides, scene, self.similarity)
+        if not self.guides:
+            near = [n for n, s in ranking.scores[:1] if s >= TOOL_FLOOR]
+            return [t for n in near if (t := scene.tool(n)) and not self.turn.called(n)]
+        if self._answered(want):
+            return forced
+        untried = [n for n, _ in ranking.scores if not self.turn.called(n)]
+        fitting = (t for n in untried if (t := scene.tool(n)) and self._filled(t, want))
+        return [*forced, *itertools.islice(fitting, 1)]
+
+    def _answered(self, want: Want) -> bool:
+        """Whether the results so far fill the pattern of a want."""
+        composer = Composer(self.scene, self.turn, self.guides, self.similarity, self.demand)
+        language = language_of(want.comment)
+        return bool(want.pattern and composer.said(want.pattern, want, language))
+
+    def _calling(self, pairs: list[tuple[Offer, Want]]) -> Move | None:
+        calls: list[tuple[str, dict[str, Any]]] = []
+        done = [(a.tool, a.arguments) for a in self.turn.answers]
+        for offer, want in pairs:
+            for call in self._filled(offer, want):
+                if call not in calls and call not in done:
+                    calls.append(call)
+        return Move(calls=tuple(calls[:MAX_CALLS])) if calls else None
+
+    def _filled(self, offer: Offer, want: Want) -> list[tuple[str, dict[str, Any]]]:
+        """The calls of one tool for one want: one a product where it takes one product."""
+        numbers = mentions(want.comment, self.scene).numbers
+        if takes_one_product(offer):
+            numbers = mentions(want.words, self.scene).said or numbers
+        several = takes_one_product(offer) and needs_product(offer) and len(numbers) > 1
+        made = [
+            fill(offer, want.words or want.comment, self.scene, self.similarity, meant=n)
+            for n in ([(n,) for n in numbers] if several else [numbers])
+        ]
+        return [(offer.name, f.arguments) for f in made if not f.missing]
+
+    def _wants(self) -> list[Want]:
+        return wants(self.scene, self.guides, self.similarity)
+
+
+def decide(body: Wire, similarity: Similarity) -> Move:
+    """The next move for a chat.completions request."""
+    scene, turn = read(body)
+    if not scene.tools and not scene.skills:
+        return Move(text=_bare(body, scene))
+    names = tuple(t.name for t in scene.tools if t is not scene.loader)
+    guides = [guide(skill, text, names) for skill, text in turn.loaded.items()]
+    seed = body.get("seed")
+    mind = Mind(
+        scene,
+        turn,
+        similarity,
+        seed if isinstance(seed, int) else 0,
+        guides,
+        demand(scene, turn),
+    )
+    return mind.move()
+
+
+def _bare(body: Wire, scene: Scene) -> str:
+    """An answer without any harness: the prompt's own first statement, or that it cannot."""
+    asked = scene.comments[-1] if scene.comments else ""
+    told = [s for s in sentences(asked) if not re.search(r"[?？]$", s) and len(clauses(s)) > 0]
+    chinese = language_of(asked) == "zh"
+    lead = "这是一个基线策略的回答：" if chinese else "From a baseline policy: "
+    return lead + (told[0] if told else asked)[: int(body.get("max_tokens") or 400)]
+
+
+def reply_of(move: Move, body: Wire) -> Wire:
+    """A move as the body of a chat.completions answer."""
+    message: Wire = {"role": "assistant", "content": move.text or None}
+    if move.calls:
+        taken = len(body.get("messages") or [])
+        message["tool_calls"] = [
+            {
+                "id": f"call_{taken}_{index}",
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": json.dumps(arguments, ensure_ascii=False, sort_keys=True),
+                },
+            }
+            for index, (name, arguments) in enumerate(move.calls)
+        ]
+    elif not move.text:
+        message["content"] = ""
+    finish = "tool_calls" if move.calls else "stop"
+    return {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+    }

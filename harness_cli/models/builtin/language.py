@@ -1,0 +1,152 @@
+"""What the policy knows of language in general: scripts, words, numbers, cues.
+
+Nothing here belongs to one harness: stop words, number words, question and pointing words,
+units, and how English and Chinese text is cut into comparable pieces.
+"""
+
+import re
+from functools import lru_cache
+
+CJK = r"\u3400-\u4dbf\u4e00-\u9fff"
+_CJK_CHAR = re.compile(f"[{CJK}]")
+_CJK_RUN = re.compile(f"[{CJK}]+")
+_LATIN = re.compile(r"[a-zA-Z][a-zA-Z'’]*[a-zA-Z]|[a-zA-Z]|\d+(?:\.\d+)?")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[。！？；;\n]+")
+_CLAUSE = re.compile(
+    r"(?<=[?!.])\s+|[。？！?!；;，、\n]+|,\s+|\s+(?:and|also|plus|but)\s+"
+    r"|还有|另外|以及|而且|顺便|(?<=吗)|(?<=呢)",
+    re.IGNORECASE,
+)
+
+_STOP = """
+a an the is are was were be been am do does did doing have has had of to in on at by
+for with from as it its this that these those there here i me my we us our you your he
+she they them his her their or and if so then than too very can could would should
+will shall may might must just about into over up down out off no not any some please
+pls hi oh um ok okay let get got whats what's i'm im it's s t re ve ll d m u ur yo
+dear all
+"""
+STOP_WORDS = frozenset(_STOP.split())
+_STOP_CJK = frozenset("的了吗呢吧啊呀哦嘛是在有我你他她它们这那个和与就都也请给把被很要会能")
+
+_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
+NUMBER_WORDS = {w: n for row in (_CARDINALS, _ORDINALS) for n, w in enumerate(row, 1)}
+CJK_NUMBERS = {c: n for n, c in enumerate("一二三四五六七八九", 1)} | {"两": 2, "十": 10}
+
+THIS = re.compile(
+    r"\b(?:this|these|here|now|current|showing|screen)\b|这|此|现在|当前|正在|手上|手里",
+    re.IGNORECASE,
+)
+THAT = re.compile(
+    r"\b(?:it|its|it's|that|those|them|one|earlier|previous|before)\b|那|它|刚才|之前|上一",
+    re.IGNORECASE,
+)
+NEGATIVE_USE = re.compile(
+    r"\b(?:do not (?:use|load|call|apply)|don't (?:use|load|call)|not (?:for|when|to be used)|"
+    r"never (?:use|for|when)|except|other than|rather than|instead of|unless)\b"
+    r"|不用于|不要用|不适用|不处理|不负责|而不是|除了",
+    re.IGNORECASE,
+)
+OBLIGATION = re.compile(
+    r"\b(?:always|must|first|every|each time|whenever|required|before (?:reply|answer|saying))\b"
+    r"|必须|一定要|每次|务必|先调用",
+    re.IGNORECASE,
+)
+
+
+_OPTIONS = re.compile(
+    r"\b(?:black|white|red|blue|green|pink|grey|gray|yellow|purple|brown|beige|navy|orange|khaki|silver"
+    r"|gold|ivory|cream|rose)\b|\b(?:x{0,4}[sl]|m|one size)\b(?!')|\b\d{2,3}\s?(?:ml|g|cm)\b"
+    r"|[黑白红蓝绿粉灰黄紫棕米橙金银杏]色|(?:x{0,4}[sl]|m|\d{2})码|[大中小加均]码",
+    re.IGNORECASE,
+)
+
+
+def options(comment: str) -> str:
+    """The colours and sizes a comment names, in its order."""
+    return " ".join(m[0] for m in _OPTIONS.finditer(comment))
+
+
+def is_chinese(text: str) -> bool:
+    """Whether a text is to be answered in Chinese: more Chinese characters than Latin words."""
+    cjk = len(_CJK_CHAR.findall(text))
+    return cjk > 0 and cjk >= len(re.findall(r"[A-Za-z]{2,}", text))
+
+
+def language_of(text: str) -> str:
+    """`zh` or `en`."""
+    return "zh" if is_chinese(text) else "en"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without blanks."""
+    return [s.strip() for s in _SENTENCE.split(text) if s and s.strip()]
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of a comment that may each ask something."""
+    return [c.strip() for c in _CLAUSE.split(text) if c and features(c.strip())]
+
+
+def stem(word: str) -> str:
+    """A word without the commonest English endings: `ships`, `shipping`, `shipped` → `ship`."""
+    word = word.lower().replace("’", "'")
+    word = word.removesuffix("'s")
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)]
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lse":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def words(text: str) -> list[str]:
+    """The stemmed Latin words of a text that carry meaning."""
+    found = (w.lower() for w in _LATIN.findall(text))
+    return [stem(w) for w in found if w not in STOP_WORDS]
+
+
+def cjk_runs(text: str) -> list[str]:
+    """The runs of Chinese characters."""
+    return _CJK_RUN.findall(text)
+
+
+@lru_cache(maxsize=8192)
+def features(text: str) -> dict[str, float]:
+    """Comparable pieces of a text and their weight.
+
+    Stemmed words (1.0) and their 4-character pieces (0.25: typing errors); of Chinese runs the
+    single characters (0.3), pairs (1.0) and triples (1.0).
+    """
+    found: dict[str, float] = {}
+    for word in words(text):
+        found[word] = 1.0
+        padded = f"^{word}$"
+        if word.isalpha() and len(word) >= 4:
+            found.update({f"~{padded[i : i + 4]}": 0.25 for i in range(len(padded) - 3)})
+    for run in cjk_runs(text):
+        found.update({c: 0.3 for c in run if c not in _STOP_CJK})
+        for size in (2, 3):
+            for i in range(len(run) - size + 1):
+                piece = run[i : i + size]
+                if not all(c in _STOP_CJK for c in piece):
+                    found[piece] = 1.0
+    return found
+
+
+def number_of(word: str) -> int | None:
+    """The number a word stands for: `3`, `three`, `third`, `三`, `十二`."""
+    if word.isdigit():
+        return int(word)
+    if word.lower() in NUMBER_WORDS:
+        return NUMBER_WORDS[word.lower()]
+    if word in CJK_NUMBERS:
+        return CJK_NUMBERS[word]
+    tens, ten, units = word.partition("十")
+    if ten and all(p == "" or p in CJK_NUMBERS for p in (tens, units)):
+        return CJK_NUMBERS.get(tens, 1) * 10 + CJK_NUMBERS.get(units, 0)
+    return None

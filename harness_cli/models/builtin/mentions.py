@@ -1,0 +1,234 @@
+"""Which products and amounts a viewer's words mean: "#3", "三号", "this one", "两件", "200元"."""
+
+import re
+from dataclasses import dataclass
+
+from harness_cli.models.builtin.language import (
+    CJK_NUMBERS,
+    NUMBER_WORDS,
+    THAT,
+    THIS,
+    cjk_runs,
+    number_of,
+    words,
+)
+from harness_cli.models.builtin.prompt import Listing, Product
+from harness_cli.models.builtin.reading import Scene
+
+_CJK_N = "[" + "".join(CJK_NUMBERS) + "]{1,3}"
+_N = rf"(?:\d{{1,3}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))}|{_CJK_N})"
+_JOIN = (
+    r"\s*(?:,|，|、|/|&|\band\b|\bor\b|\bvs\.?|\bversus\b|\bwith\b|\bto\b|和|跟|与|还是|或|比)\s*"
+)
+_MONEY = re.compile(
+    r"(?:¥|￥|\$|rmb\s?)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:yuan|rmb|dollars?|bucks|元|块)",
+    re.IGNORECASE,
+)
+_UNITS = (
+    r"(?:x\b|pcs|pieces?|units?|sets?|pairs?|box(?:es)?|bottles?|packs?|bags?|copies|of\s+(?:them|these"
+    r"|those|it|this|that|#|link)|件|个|双|套|盒|瓶|条|份|包|只|支|袋|把|台|组)"
+)
+_COUNT = re.compile(rf"(?<![\d.#第])({_N})\s*{_UNITS}|[x×*]\s*(\d{{1,3}})\b", re.IGNORECASE)
+_BUY = re.compile(rf"(?:\b(?:buy|order|take|get|want)\s+|买|拍|要|下单)({_N})(?!\d)", re.IGNORECASE)
+_OTHER_UNIT = re.compile(
+    r"^\s*(?:%|percent|yuan|rmb|days?|hours?|months?|years?|cm|mm|kg|g\b|ml|l\b|inch|元|块|天|小时"
+    r"|个月|年|折|斤|克|厘米|岁|点|分钟|号码|am\b|pm\b|:\d)",
+    re.IGNORECASE,
+)
+NAME_SHARE = 0.34
+"""A product is named when this share of its name's rarity is in the comment."""
+NAME_RIVAL = 0.7
+"""Another one is named too when it comes this near to the best."""
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """What a comment points at."""
+
+    said: tuple[int, ...] = ()
+    """Product numbers it gives or names, in order."""
+    pointed: int | None = None
+    """What it can only mean by its context."""
+    money: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    ambiguous: bool = False
+    """A name that fits several products alike."""
+    named: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The product numbers meant; at most one when only the context says so."""
+        return self.said or ((self.pointed,) if self.pointed is not None else ())
+
+
+def mentions(comment: str, scene: Scene) -> Mentions:
+    """Everything a comment points at in its scene."""
+    goods = scene.goods
+    said = explicit(comment, goods)
+    named, ambiguous = by_name(comment, goods)
+    both = tuple(dict.fromkeys([*said, *(n for n in named if not ambiguous or not said)]))
+    if ambiguous and not said:
+        both = tuple(n for n in named if n in context_numbers(scene)) or ()
+    return Mentions(
+        said=both,
+        pointed=None if both else pointed(comment, scene),
+        money=tuple(float(a or b) for a, b in _MONEY.findall(comment)),
+        counts=_counts(comment),
+        ambiguous=ambiguous and not both,
+        named=bool(named),
+    )
+
+
+def explicit(comment: str, goods: Listing) -> tuple[int, ...]:
+    """The numbers a comment gives products by, in their order."""
+    labels = {*goods.labels, "link", "number", "no.", "no", "item", "product", "lot"}
+    latin = "|".join(sorted((re.escape(x) + r"s?" for x in labels if x.isascii()), key=len)[::-1])
+    one = rf"(?:#\s*|№\s*)({_N})|({_N})\s*(?:#|号)|(?:{latin})\s*#?\s*({_N})\b|链接\s*({_N})"
+    ranks = rf"{'|'.join(NUMBER_WORDS)}|\d+(?:st|nd|rd|th)"
+    ordinal = rf"\b({ranks})\s+(?:one|{latin})\b|第\s*({_N})\s*[个款件号条]"
+    found: list[tuple[int, int]] = []
+    for match in re.finditer(f"{one}|{ordinal}", comment, re.IGNORECASE):
+        if match[0].lower().startswith("one one"):
+            continue
+        text = next(g for g in match.groups() if g)
+        found.append((match.start(), _number(text)))
+        found += _joined(comment, match.end(), goods)
+        found += _joined_before(comment, match.start(), goods)
+    if not found:
+        found = _bare(comment, goods)
+    ordered = [n for _, n in sorted(found) if n > 0]
+    return tuple(dict.fromkeys(ordered))
+
+
+def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
+    """The products whose name a comment holds, and whether it fits several alike."""
+    shares = {p.number: _share(comment, p, goods) for p in goods.products}
+    best = max(shares.values(), default=0.0)
+    if best < NAME_SHARE:
+        return (), False
+    near = [n for n, s in shares.items() if s >= max(NAME_SHARE, NAME_RIVAL * best)]
+    places = {n: _place(comment, goods.numbered(n)) for n in near}
+    alike = len(near) > 1 and len(set(places.values())) == 1
+    return tuple(sorted(near, key=lambda n: (places[n], n))), alike
+
+
+def pointed(comment: str, scene: Scene) -> int | None:
+    """The product that a comment without a name or number means.
+
+    "This one" is what the host just spoke of or presents; "it" is what the conversation was
+    about, when there was one.
+    """
+    host = _latest(scene.host, scene)
+    earlier = _latest(scene.history, scene)
+    order = [host, scene.goods.current, earlier]
+    if not THIS.search(comment) and (THAT.search(comment) or scene.history):
+        order = [earlier, host, scene.goods.current]
+    return next((n for n in order if n is not None), None)
+
+
+def context_numbers(scene: Scene) -> tuple[int, ...]:
+    """Every product the context points at."""
+    found = [_latest(scene.host, scene), scene.goods.current, _latest(scene.history, scene)]
+    return tuple(n for n in found if n is not None)
+
+
+def _latest(lines: tuple[str, ...], scene: Scene) -> int | None:
+    for line in reversed(lines):
+        numbers = explicit(line, scene.goods)
+        listed = [n for n in numbers if scene.goods.numbered(n)]
+        named, ambiguous = by_name(line, scene.goods)
+        if listed:
+            return listed[-1]
+        if named and not ambiguous:
+            return named[-1]
+    return None
+
+
+def _number(text: str) -> int:
+    digits = re.match(r"\d+", text)
+    return int(digits[0]) if digits else (number_of(text) or 0)
+
+
+def _joined(comment: str, end: int, goods: Listing) -> list[tuple[int, int]]:
+    """Numbers that are joined on: "links 1 and 3"."""
+    found = []
+    while match := re.compile(rf"{_JOIN}(?:#\s*)?({_N})(?![\d.%])", re.IGNORECASE).match(
+        comment, end
+    ):
+        number = _number(match[1])
+        if goods.numbered(number) is None or _OTHER_UNIT.match(comment[match.end() :]):
+            break
+        found.append((match.start(1), number))
+        end = match.end()
+    return found
+
+
+def _joined_before(comment: str, start: int, goods: Listing) -> list[tuple[int, int]]:
+    """Numbers before a joined one: "1和3号"."""
+    match = re.search(rf"(?<![\d.])({_N}){_JOIN}$", comment[:start], re.IGNORECASE)
+    if match and goods.numbered(_number(match[1])):
+        return [(match.start(1), _number(match[1]))]
+    return []
+
+
+def _bare(comment: str, goods: Listing) -> list[tuple[int, int]]:
+    """Plain digits that are listed numbers and carry no unit."""
+    found = []
+    taken = [m.span() for m in (*_MONEY.finditer(comment), *_COUNT.finditer(comment))]
+    for match in re.finditer(
+        r"(?<![\d.\w])\d{1,2}(?![\d.]|\w)|(?<=[^\x00-\x7f])\d{1,2}(?=[^\d.])", comment
+    ):
+        inside = any(a <= match.start() < b for a, b in taken)
+        listed = goods.numbered(int(match[0])) is not None
+        if listed and not inside and not _OTHER_UNIT.match(comment[match.end() :]):
+            found.append((match.start(), int(match[0])))
+    return found
+
+
+def _counts(comment: str) -> tuple[int, ...]:
+    found = [a or b for a, b in _COUNT.findall(comment)] or _BUY.findall(comment)
+    return tuple(n for n in (number_of(f) for f in found) if n)
+
+
+def _share(comment: str, product: Product, goods: Listing) -> float:
+    """How much of one of a product's names a comment holds, rare words counting for more."""
+    held = set(words(comment))
+    best = 0.0
+    for name in product.names:
+        parts = set(words(name))
+        rare = {w: 1.0 / _bearers(w, goods) for w in parts}
+        if parts:
+            best = max(best, sum(rare[w] for w in parts & held) / sum(rare.values()))
+        for run in cjk_runs(name):
+            piece = longest_common(run, comment)
+            if len(piece) >= 2:
+                best = max(best, (len(piece) / len(run)) / _cjk_bearers(piece, goods) ** 0.5)
+    return best
+
+
+def _bearers(word: str, goods: Listing) -> int:
+    return max(1, sum(any(word in words(n) for n in p.names) for p in goods.products))
+
+
+def _cjk_bearers(piece: str, goods: Listing) -> int:
+    return max(1, sum(any(piece in n for n in p.names) for p in goods.products))
+
+
+def _place(comment: str, product: Product | None) -> int:
+    """Where in a comment a product's name begins."""
+    lowered = comment.lower()
+    spots = []
+    for name in product.names if product else ():
+        pieces = [longest_common(run, comment) for run in cjk_runs(name)]
+        spots += [lowered.find(p) for p in pieces if len(p) >= 2]
+        spots += [lowered.find(w) for w in words(name) if lowered.find(w) >= 0]
+    return min((s for s in spots if s >= 0), default=len(comment))
+
+
+def longest_common(a: str, b: str) -> str:
+    """The longest string that stands in both."""
+    best = ""
+    for start in range(len(a)):
+        while len(best) < len(a) - start and a[start : start + len(best) + 1] in b:
+            best = a[start : start + len(best) + 1]
+    return best

