@@ -1,0 +1,45 @@
+"""`harness status`: what serves, what waits for whom, the proven pairs."""
+
+import typer
+
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
+    """What serves, what waits for whom, the grid of proven (policy, harness) pairs."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.loop.status import status_of
+    from harness_cli.store.project import Project
+
+    found = status_of(Project.find(directory))
+    if as_json:
+        emit_json(found)
+        return
+    if found.channels:
+        table(
+            ["channel", "policy", "harness", "since", "by", "proven"],
+            [
+                [
+                    c.channel,
+                    c.policy,
+                    (c.harness or "")[:12],
+                    c.since,
+                    c.by,
+                    "yes" if c.proven else "NO",
+                ]
+                for c in found.channels
+            ],
+        )
+    else:
+        line("no channel serves anything yet")
+    if found.waiting:
+        table(["waits", "for", "command"], [[w.what, w.who, w.command] for w in found.waiting])
+    if found.proven and not quiet:
+        table(
+            ["policy", "harness", "proven by"],
+            [[p.policy, p.harness[:12], p.manifest] for p in found.proven],
+            title="proven pairs",
+        )

@@ -1,0 +1,160 @@
+"""The evolution record: each measured harness of the loop, what it changed and what came of it.
+
+Laid out as TR Table 14: stage, changes, Accuracy, Effectiveness, diagnosis, selected.
+"""
+
+import re
+
+import msgspec
+
+from harness_cli.errors import RepoError
+from harness_cli.evolution.advice import Advice, Stage, advise
+from harness_cli.records.diagnosis import Diagnosis
+from harness_cli.records.reader import read_json
+from harness_cli.records.run import Report, RunConfig
+from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.store.project import Project
+from harness_cli.store.repo import Repo
+from harness_cli.store.runs import RunFolder, RunStore
+
+METRICS = ("accuracy", "effectiveness")
+_BRANCH = re.compile(r"refs/heads/evolve/(\d+)$")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage of the record."""
+
+    stage: str
+    kind: str
+    harness_id: str
+    commit: str | None
+    run: str
+    n: int
+    changes: tuple[str, ...]
+    scores: dict[str, float | None]
+    diagnosis: str
+    served: bool
+    """The project's channel serves this harness now."""
+
+
+def evolution_record(
+    project: Project, *, evalset: str, split: str | None, policy: str | None = None
+) -> tuple[list[Row], Advice]:
+    """The rows in the order in which their harnesses were made, and the advice after the last.
+
+    The policy is held fixed: only runs of one policy are taken, the project's own by default.
+    Of several runs of one harness the largest counts, then the newest.
+    """
+    name, _ = project.policy(policy)
+    best: dict[tuple[str, str], tuple[int, RunFolder, RunConfig, Report]] = {}
+    for run in RunStore(project.runs).list():
+        config = run.config()
+        wanted = config.policy == name and config.evalset.name == evalset
+        if not wanted or split not in (None, config.evalset.split) or run.status() != "complete":
+            continue
+        report = run.report()
+        key = (config.agent, config.harness_id)
+        if key not in best or report.planned > best[key][0]:
+            best[key] = (report.planned, run, config, report)
+    serving = served_tree(project)
+    order = branches(project)
+    found = sorted(best.values(), key=lambda b: (position(b[2], order), b[1].id))
+    rows = [row(project, run, config, report, order, serving) for _, run, config, report in found]
+    stages = [stage_of(r, project) for r in rows]
+    return rows, advise(stages)
+
+
+def row(
+    project: Project,
+    run: RunFolder,
+    config: RunConfig,
+    report: Report,
+    order: dict[str, int],
+    serving: str | None,
+) -> Row:
+    """One stage from its run."""
+    n = order.get(config.harness_commit or "", 0)
+    react = config.agent == "react"
+    kind = "baseline" if react else ("evolution" if n else "base")
+    stage = "ReAct" if react else (f"evolution {n}" if n else "base")
+    if config.dirty:
+        stage += " (uncommitted)"
+    return Row(
+        stage=stage,
+        kind=kind,
+        harness_id=config.harness_id,
+        commit=config.harness_commit,
+        run=run.id,
+        n=report.planned,
+        changes=changes(project, config.harness_commit) if n and not react else (),
+        scores={m.metric: m.mean for m in report.metrics},
+        diagnosis=said(diagnosis_of(run)),
+        served=config.harness_id == serving and not react,
+    )
+
+
+def stage_of(row: Row, project: Project) -> Stage:
+    """A row as the advice takes it."""
+    diagnosis = diagnosis_of(RunStore(project.runs).get(row.run))
+    return Stage(
+        name=row.stage,
+        kind=row.kind,  # type: ignore[arg-type]
+        scores={m: row.scores.get(m) for m in METRICS},
+        n=row.n,
+        clusters=diagnosis.clusters if diagnosis else None,
+        run=row.run,
+    )
+
+
+def diagnosis_of(run: RunFolder) -> Diagnosis | None:
+    """The run's diagnosis, if one was made."""
+    path = run.path / "diagnosis.json"
+    return read_json(path, Diagnosis) if path.is_file() else None
+
+
+def said(diagnosis: Diagnosis | None) -> str:
+    """A diagnosis in one line: its largest systematic clusters, or that there is none."""
+    if diagnosis is None:
+        return ""
+    large = [c for c in diagnosis.clusters if c.systematic][:2]
+    if not large:
+        return f"{diagnosis.failures} failures, none systematic"
+    return "; ".join(f"{c.label} ({c.size})" for c in large)
+
+
+def branches(project: Project) -> dict[str, int]:
+    """Commit → n of the branch `evolve/<n>` that ends there."""
+    try:
+        repo = Repo.open(project.harness)
+    except RepoError:
+        return {}
+    found = {}
+    for ref, sha in repo.refs("refs/heads/evolve/").items():
+        number = _BRANCH.match(ref)
+        if number:
+            found[sha] = int(number[1])
+    return found
+
+
+def position(config: RunConfig, order: dict[str, int]) -> int:
+    """ReAct first, then the base, then the evolutions by number."""
+    if config.agent == "react":
+        return -1
+    return order.get(config.harness_commit or "", 0)
+
+
+def changes(project: Project, commit: str | None) -> tuple[str, ...]:
+    """What an evolution's commit says it changed: the list in its message."""
+    if commit is None:
+        return ()
+    message = Repo.open(project.harness).ask("log", "-1", "--format=%B", commit) or ""
+    lines = message.splitlines()
+    listed = tuple(line[2:].strip() for line in lines if line.startswith("- "))
+    return listed or tuple(lines[:1])
+
+
+def served_tree(project: Project) -> str | None:
+    """The harness that the project's channel serves."""
+    channel = read_channel(project.manifests, project.config.channel)
+    manifest = list_manifests(project.manifests).get(channel.harness or "")
+    return manifest.predicate.harness["tree"] if manifest else None
