@@ -174,5 +174,5 @@ def _told(outcomes: Mapping[str, Outcome]) -> str:
 
 def as_data(advice: Advice) -> dict[str, Any]:
     """The advice as it stands in `diagnosis.json`."""
-    plain: dict[str, Any] = msgspec.to_builtins(advice)
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(advice))
     return plain

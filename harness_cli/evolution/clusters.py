@@ -1,0 +1,155 @@
+"""New failures grouped by TF-IDF, SVD and KMeans; scikit-learn does the work, seeded.
+
+What is clustered is a bag of tokens per failure: its facts (each thrice, the leading one five
+times, since facts say more than words), words and word pairs of comment and reply, and pieces
+of two and three characters of Chinese runs.
+
+The number of clusters (choice): every k from 2 to min(12, n // 4) is tried on at most 1,000
+failures drawn with the seed; the k with the best mean silhouette wins, ties go to the smaller;
+below a silhouette of 0.05 there is no structure and all is one cluster. A member whose cosine to
+its centre is under 0.2 stays unexplained. Cost is linear in the number of failures.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from harness_cli.evolution.failure import Failure
+from harness_cli.records.diagnosis import FailureClass
+
+SEED = 0
+SAMPLE = 1_000
+MOST = 12
+NO_STRUCTURE = 0.05
+COHESION = 0.2
+LIKENESS = 0.25
+"""Cosine from which a failure belongs to a class that is described in prose only."""
+
+_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]{2,}|[\u3400-\u9fff]+")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+
+
+def tokens(failure: Failure) -> list[str]:
+    """The bag of one failure."""
+    bag: list[str] = []
+    for place, observation in enumerate(failure.observations):
+        bag += [f"={observation.key}"] * (5 if place == 0 else 3)
+    bag += [f"={metric}" for metric in failure.failed_metrics]
+    return bag + words(failure.seen.comment) + words(failure.reply[:400])
+
+
+def words(text: str) -> list[str]:
+    """Words, word pairs, and pieces of Chinese runs."""
+    bag: list[str] = []
+    previous = ""
+    for token in _WORD.findall(text.casefold()):
+        if _HAN.match(token):
+            bag += [token[i : i + n] for n in (2, 3) for i in range(len(token) - n + 1)]
+            previous = ""
+            continue
+        bag.append(token)
+        if previous:
+            bag.append(f"{previous} {token}")
+        previous = token
+    return bag
+
+
+def cluster(failures: Sequence[Failure]) -> tuple[list[list[int]], list[int]]:
+    """Groups of positions in `failures`, and the positions that fit none.
+
+    Fewer than six failures are not clustered: those with the same leading fact form a group.
+    """
+    if len(failures) < 6:
+        return by_leading_fact(failures)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1):  # sums in one order: the same clusters on every machine
+        return _kmeans(_vectors([tokens(f) for f in failures]))
+
+
+def by_leading_fact(failures: Sequence[Failure]) -> tuple[list[list[int]], list[int]]:
+    """Positions grouped by the leading fact; those without a fact fit none."""
+    groups: dict[str, list[int]] = {}
+    left = []
+    for i, failure in enumerate(failures):
+        if failure.leading is None:
+            left.append(i)
+        else:
+            groups.setdefault(failure.leading.key, []).append(i)
+    return list(groups.values()), left
+
+
+def _vectors(bags: Sequence[Sequence[str]]) -> Any:
+    """Rows of unit length, (n, ≤ 50), float64."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.preprocessing import normalize
+
+    rare = 2 if len(bags) >= 20 else 1
+    model = TfidfVectorizer(analyzer=_as_it_is, sublinear_tf=True, min_df=rare, max_features=20_000)
+    weights = model.fit_transform(bags)
+    size = min(50, weights.shape[1] - 1, len(bags) - 1)
+    if size < 2:
+        return normalize(weights.toarray())
+    return normalize(TruncatedSVD(size, random_state=SEED).fit_transform(weights))
+
+
+def _as_it_is(bag: Sequence[str]) -> Sequence[str]:
+    return bag
+
+
+def _kmeans(rows: Any) -> tuple[list[list[int]], list[int]]:
+    import numpy as np
+    from sklearn.cluster import KMeans
+
+    model = KMeans(choose_k(rows), n_init=3, random_state=SEED).fit(rows)
+    lengths = np.linalg.norm(model.cluster_centers_, axis=1)
+    centres = model.cluster_centers_ / np.maximum(lengths, 1e-12)[:, None]
+    near = np.einsum("ij,ij->i", rows, centres[model.labels_])
+    groups: dict[int, list[int]] = {}
+    left = []
+    for i, label in enumerate(model.labels_):
+        if near[i] < COHESION:
+            left.append(i)
+        else:
+            groups.setdefault(int(label), []).append(i)
+    return [groups[label] for label in sorted(groups)], left
+
+
+def choose_k(rows: Any) -> int:
+    """The number of clusters, by the rule at the head of this module."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+
+    n = len(rows)
+    if n > SAMPLE:
+        chosen = np.random.default_rng(SEED).choice(n, SAMPLE, replace=False)
+        rows = rows[np.sort(chosen)]
+    distinct = len(np.unique(rows.round(6), axis=0))
+    best, best_k = NO_STRUCTURE, 1
+    for k in range(2, min(MOST, len(rows) // 4, distinct - 1) + 1):
+        labels = KMeans(k, n_init=1, random_state=SEED).fit_predict(rows)
+        score = round(float(silhouette_score(rows, labels)), 4)
+        if score > best:
+            best, best_k = score, k
+    return best_k
+
+
+def nearest_class(failures: Sequence[Failure], classes: Sequence[FailureClass]) -> dict[int, str]:
+    """Position → class id, by the words of classes that have no rule; only where they are alike."""
+    if not failures or not classes:
+        return {}
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [words(" ".join([c.name, c.definition, *c.examples, c.body])) for c in classes]
+    bags = [words(f"{f.seen.comment} {_told(f)}") for f in failures]
+    model = TfidfVectorizer(analyzer=_as_it_is, sublinear_tf=True)
+    weights = model.fit_transform([*texts, *bags])
+    likeness = (weights[len(texts) :] @ weights[: len(texts)].T).toarray()
+    best = likeness.argmax(axis=1)
+    return {i: classes[int(c)].id for i, c in enumerate(best) if likeness[i, int(c)] >= LIKENESS}
+
+
+def _told(failure: Failure) -> str:
+    return " ".join(f"{o.kind} {o.detail} {o.note}".replace("_", " ") for o in failure.observations)

@@ -1,0 +1,252 @@
+"""Failures of a run into classes: known ones first, new ones clustered and named.
+
+Systematic (choice): a class or cluster of at least five failures that holds at least 5 % of all of
+them and of which at least 60 % share one fact (a class with a rule shares its rule). The rest is
+sparse. Failures whose side at fault is not the harness are counted and shown, and never call for
+an edit of the harness.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from harness_cli.evolution.advice import Stage, advise, as_data
+from harness_cli.evolution.classes import assign, compile_rule
+from harness_cli.evolution.clusters import cluster, nearest_class
+from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
+from harness_cli.evolution.failure import Evidence, Failure, Seen
+from harness_cli.evolution.mining import contrast_counts, count
+from harness_cli.evolution.observe import observe, seen_of
+from harness_cli.records.diagnosis import Case, Cluster, Diagnosis, FailureClass, Side
+
+LARGE = 5
+SHARE = 0.05
+CONCENTRATED = 0.6
+SMALLEST = 3
+"""A cluster of fewer failures is none: they are unexplained."""
+CASES = 3
+REUSED = 0.5
+"""Jaccard overlap of items from which a cluster keeps the id it had in the diagnosis before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What was looked at: the failures with their facts, and every item as it was seen."""
+
+    failures: tuple[Failure, ...]
+    seen: tuple[Seen, ...]
+
+    @property
+    def passes(self) -> tuple[Seen, ...]:
+        """The items that passed."""
+        return tuple(s for s in self.seen if s.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Which run of which harness the failures come from."""
+
+    run: str
+    harness_id: str
+    evalset: str
+
+
+def gather(evidence: Iterable[Evidence]) -> Material:
+    """Observe every item of a run, streamed; of repeats of one item the first failure counts."""
+    seen: dict[str, Seen] = {}
+    failures: dict[str, Failure] = {}
+    for one in evidence:
+        item = one.result.item_id
+        if one.result.state != "passed":
+            if item not in failures:
+                failures[item] = observe(one)
+                seen[item] = failures[item].seen
+        elif item not in seen:
+            seen[item] = seen_of(one)
+    return Material(tuple(failures.values()), tuple(seen.values()))
+
+
+def diagnose(
+    material: Material,
+    subject: Subject,
+    *,
+    classes: Sequence[FailureClass] = (),
+    module_exists: Callable[[str], bool] = lambda _: True,
+    previous: Diagnosis | None = None,
+    stages: Sequence[Stage] = (),
+) -> Diagnosis:
+    """The diagnosis of a run. Deterministic: the same material gives the same bytes."""
+    failures = sorted(material.failures, key=lambda f: f.item_id)
+    known, left = _known(failures, classes)
+    groups, _ = cluster(left)
+    kept = [[left[i] for i in group] for group in _merged(left, groups)]
+    new = [group for group in kept if len(group) >= SMALLEST]
+    make = _Maker(failures, material.passes, module_exists)
+    found = [make.known(c, known[c.id]) for c in classes if c.id in known]
+    found += [make.new(group) for group in new]
+    found = _stable(_unique(found), previous)
+    found.sort(key=lambda c: (-c.size, c.id))
+    explained = sum(c.size for c in found)
+    total = len(failures)
+    return Diagnosis(
+        run=subject.run,
+        harness_id=subject.harness_id,
+        evalset=subject.evalset,
+        failures=total,
+        of=len(material.seen),
+        clusters=tuple(found),
+        unexplained=round((total - explained) / total, 6) if total else 0.0,
+        advice=as_data(advise(stages, clusters=_actionable(found))),
+    )
+
+
+def _actionable(clusters: Sequence[Cluster]) -> list[Cluster]:
+    return [c for c in clusters if c.side == "harness"]
+
+
+def _known(
+    failures: Sequence[Failure], classes: Sequence[FailureClass]
+) -> tuple[dict[str, list[Failure]], list[Failure]]:
+    """Assigned by rule first, then, for classes told in prose, by likeness."""
+    known, left = assign(failures, classes)
+    prose = [c for c in classes if compile_rule(c.decision_rule) is None]
+    near = nearest_class(left, prose)
+    for i, class_id in near.items():
+        known.setdefault(class_id, []).append(left[i])
+    return known, [f for i, f in enumerate(left) if i not in near]
+
+
+def _merged(failures: Sequence[Failure], groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Clusters that share their leading fact are one failure mode that KMeans cut in two."""
+    by_key: dict[str, list[int]] = {}
+    for number, group in enumerate(groups):
+        key, share = leading_key([failures[i] for i in group])
+        name = key if share >= CONCENTRATED else f"#{number}"
+        by_key.setdefault(name, []).extend(group)
+    return [sorted(group) for group in by_key.values()]
+
+
+class _Maker:
+    """Turns a group of failures into a cluster."""
+
+    def __init__(
+        self,
+        failures: Sequence[Failure],
+        passes: Sequence[Seen],
+        module_exists: Callable[[str], bool],
+    ) -> None:
+        self._total = len(failures)
+        comments = [*(s.comment for s in passes), *(f.seen.comment for f in failures)]
+        self._counts, self._comments = count(comments)
+        self._exists = module_exists
+
+    def known(self, known: FailureClass, group: Sequence[Failure]) -> Cluster:
+        made = self._make(group, class_id=known.id, label=known.name, concentration=1.0)
+        return msgspec.structs.replace(made, id=known.id, side=known.side)
+
+    def new(self, group: Sequence[Failure]) -> Cluster:
+        key, share = leading_key(group)
+        return self._make(
+            group, class_id=None, label=label_of(key) if key else "", concentration=share
+        )
+
+    def _make(
+        self, group: Sequence[Failure], *, class_id: str | None, label: str, concentration: float
+    ) -> Cluster:
+        here, n_here = count(f.seen.comment for f in group)
+        there = self._counts - here
+        phrases = contrast_counts(here, n_here, there, self._comments - n_here)
+        terms = tuple(p.text for p in phrases[:6])
+        if not label or (class_id is None and concentration < CONCENTRATED):
+            about = "mixed failures" + (f" around “{terms[0]}”" if terms else "")
+            label = about if not label else f"{about}, most often: {label}"
+        share = len(group) / self._total
+        return Cluster(
+            id=_id_of(group, terms),
+            class_id=class_id,
+            label=label,
+            size=len(group),
+            share=round(share, 6),
+            systematic=len(group) >= LARGE and share >= SHARE and concentration >= CONCENTRATED,
+            side=_side(group),
+            suspected_modules=modules_of(group, self._exists),
+            root_cause=root_cause(group, phrases),
+            cases=tuple(_case(f) for f in _representative(group)),
+            item_ids=tuple(f.item_id for f in group),
+            terms=terms,
+        )
+
+
+def _id_of(group: Sequence[Failure], terms: Sequence[str]) -> str:
+    """A name made of facts, so that the same failure mode is called the same next time."""
+    key, share = leading_key(group)
+    name = key if key and share >= CONCENTRATED else f"mixed {terms[0] if terms else ''}"
+    return re.sub(r"[^a-z0-9\u3400-\u9fff]+", "-", name.casefold()).strip("-") or "mixed"
+
+
+def _unique(clusters: Sequence[Cluster]) -> list[Cluster]:
+    counts: Counter[str] = Counter()
+    out = []
+    for one in clusters:
+        counts[one.id] += 1
+        number = counts[one.id]
+        out.append(one if number == 1 else msgspec.structs.replace(one, id=f"{one.id}-{number}"))
+    return out
+
+
+def _stable(clusters: list[Cluster], previous: Diagnosis | None) -> list[Cluster]:
+    """New clusters keep the id that mostly the same items had in the diagnosis before."""
+    if previous is None:
+        return clusters
+    taken = {c.id for c in clusters}
+    out = []
+    for one in clusters:
+        old = max(previous.clusters, key=lambda c: _overlap(one, c), default=None)
+        if one.class_id is None and old is not None and old.class_id is None:
+            fits = _overlap(one, old) >= REUSED and old.id not in taken - {one.id}
+            one = msgspec.structs.replace(one, id=old.id) if fits else one
+            taken.add(one.id)
+        out.append(one)
+    return out
+
+
+def _overlap(a: Cluster, b: Cluster) -> float:
+    here, there = set(a.item_ids), set(b.item_ids)
+    return len(here & there) / len(here | there) if here | there else 0.0
+
+
+def _side(group: Sequence[Failure]) -> Side:
+    sides = Counter[Side](f.leading.side for f in group if f.leading is not None)
+    return min(sides, key=lambda s: (-sides[s], s)) if sides else "policy"
+
+
+def _representative(group: Sequence[Failure]) -> list[Failure]:
+    """Cases that show the group's facts best, of different categories where there are such."""
+    counts = Counter(key for f in group for key in f.keys)
+    ranked = sorted(group, key=lambda f: (-sum(counts[k] for k in f.keys), f.item_id))
+    chosen: list[Failure] = []
+    for fresh in (True, False):
+        for failure in ranked:
+            met = failure.seen.category in {f.seen.category for f in chosen}
+            if len(chosen) < CASES and failure not in chosen and not (fresh and met):
+                chosen.append(failure)
+    return chosen
+
+
+def _case(failure: Failure) -> Case:
+    told = [o.note or label_of(o.key) for o in failure.observations[:2]]
+    return Case(
+        item_id=failure.item_id,
+        step=failure.leading.step if failure.leading else None,
+        comment=failure.seen.comment[:300],
+        reply=failure.reply[:300],
+        why="; ".join(f"{label_of(o.key)}" for o in failure.observations[:2]) or "; ".join(told),
+    )
+
+
+def by_item(material: Material) -> Mapping[str, Failure]:
+    """The failures by item id."""
+    return {f.item_id: f for f in material.failures}
