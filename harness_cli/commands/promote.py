@@ -1,0 +1,75 @@
+"""`harness promote [RUN]`: gates, approvals, manifest, channel switch."""
+
+from typing import Annotated, Any
+
+import typer
+
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def promote(
+    run: Annotated[
+        str | None, typer.Argument(help="A run of the candidate; default: the newest complete one.")
+    ] = None,
+    approve: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Record that this person approves the pair.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="What is missing and what it costs; nothing is run.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run the gates alone, change nothing.")
+    ] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Decide on the runs there are.")] = False,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Gates, approvals, manifest, channel switch."""
+    import asyncio
+
+    from harness_cli.commands._progress import watch
+    from harness_cli.release.candidate import named_run
+    from harness_cli.release.session import Wish, run_promotion
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    wish = Wish(
+        run=named_run(project, run),
+        approve=approve,
+        plan=plan,
+        write=not dry_run,
+        measure=not (no_run or plan),
+    )
+    with watch(quiet=quiet or as_json) as observe:
+        done = asyncio.run(run_promotion(project, wish, observe))
+    show(done, as_json=as_json, quiet=quiet)
+    if done.exit_code and not plan:
+        raise typer.Exit(done.exit_code)
+
+
+def show(done: Any, *, as_json: bool, quiet: bool) -> None:
+    """The gates' table, then what follows from it."""
+    from harness_cli.commands._show import emit_json, line, note, table
+
+    if as_json:
+        emit_json(done)
+        return
+    table(
+        ["gate", "kind", "outcome", "summary", "needs"],
+        [[g.name, g.kind, g.outcome, g.summary, g.needs] for g in done.gates],
+    )
+    for need in done.missing:
+        line(f"missing: {need.command}  ({need.cost})")
+    line(f"candidate: {done.policy} in harness {done.harness[:12]}")
+    line(f"decision: {done.outcome}")
+    if done.manifest:
+        line(f"promoted: {done.manifest} serves on channel {done.channel}")
+        if not quiet:
+            note(f"\nverify: harness manifest verify {done.manifest}")
+            note(f"undo:   harness rollback {done.channel}")
+    elif done.hint and not quiet:
+        note(f"\nhint: {done.hint}")

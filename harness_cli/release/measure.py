@@ -1,0 +1,84 @@
+"""Run what the gates still need, but only while a PASS is still possible."""
+
+from dataclasses import dataclass
+
+from harness_cli.evaluation.engine import evaluate
+from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.evaluation.progress import Observe
+from harness_cli.records.gates import Gate, GateResult
+from harness_cli.release.candidate import Pair, run_for
+from harness_cli.release.gather import Candidate, missing
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """One run that a gate waits for."""
+
+    gate: Gate
+    role: str
+    """candidate or incumbent."""
+    options: EvalOptions
+
+    @property
+    def command(self) -> str:
+        """The same run as a command."""
+        o = self.options
+        parts = ["harness eval", str(o.evalset)]
+        for flag, value in (
+            ("--split", o.split),
+            ("--policy", o.policy),
+            ("--harness", o.harness[:12] if o.harness else None),
+            ("--profile", o.profile if o.profile != "offline" else None),
+            ("--limit", o.limit),
+            ("--concurrency", o.concurrency),
+        ):
+            if value is not None:
+                parts += [flag, str(value)]
+        return " ".join(parts)
+
+
+def needed(candidate: Candidate) -> list[Needed]:
+    """The missing runs of the candidate and of the incumbent."""
+    return [
+        Needed(gate=gate, role=role, options=options(candidate, gate, role))
+        for gate, role in missing(candidate)
+    ]
+
+
+def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
+    """How a gate's run is made: latency under `replay`, one request at a time."""
+    pair: Pair = candidate.pair
+    policy, commit, limit = pair.policy, pair.commit, None
+    if role == "incumbent" and candidate.incumbent is not None:
+        bound = candidate.incumbent.predicate
+        policy, commit = str(bound.policy["name"]), bound.harness.get("commit")
+        measured = run_for(candidate.project, gate, pair, candidate.named)
+        limit = measured.config().limit if measured else None
+    latency = gate.kind == "latency"
+    return EvalOptions(
+        evalset=gate.evalset,
+        split=gate.split,
+        policy=policy,
+        harness=commit,
+        profile="replay" if latency else "offline",
+        concurrency=1 if latency else None,
+        limit=limit,
+        command=("harness", "promote"),
+    )
+
+
+def hopeless(results: tuple[GateResult, ...], wanted: list[Needed]) -> list[str]:
+    """Enforced gates that already stand in the way and that no missing run could change."""
+    waits = {need.gate.name for need in wanted}
+    return [
+        r.name
+        for r in results
+        if r.mode == "enforce" and r.outcome not in ("PASS", "PENDING") and r.name not in waits
+    ]
+
+
+async def measure(candidate: Candidate, wanted: list[Needed], observe: Observe) -> None:
+    """Make the missing runs, one after another. An unfinished one raises as `harness eval` does."""
+    for need in wanted:
+        outcome = await evaluate(candidate.project, need.options, observe=observe)
+        outcome.check()

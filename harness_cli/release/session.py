@@ -1,0 +1,119 @@
+"""One `harness promote`: what was wished, what the gates said, what was made."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.progress import Observe
+from harness_cli.records.gates import GateResult
+from harness_cli.records.manifest import Approval
+from harness_cli.release.candidate import pair_of_run, read_gates
+from harness_cli.release.drift import drifted_tools
+from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
+from harness_cli.release.measure import Needed, hopeless, measure, needed
+from harness_cli.release.promote import Promotion, judge_candidate, promote, record_approval
+from harness_cli.release.rollback import now, who
+from harness_cli.store.project import Project
+from harness_cli.store.runs import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the caller asked for."""
+
+    run: RunFolder
+    approve: str | None = None
+    plan: bool = False
+    write: bool = True
+    measure: bool = True
+
+
+class MissingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that a gate waits for, and what it would cost."""
+
+    gate: str
+    role: str
+    command: str
+    cost: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: the one value behind the table, the JSON and the exit code."""
+
+    outcome: str
+    exit_code: int
+    policy: str
+    harness: str
+    channel: str
+    gates: tuple[GateResult, ...]
+    blocking: tuple[str, ...] = ()
+    missing: tuple[MissingRun, ...] = ()
+    manifest: str | None = None
+    commit: str | None = None
+    incumbent: str | None = None
+    hint: str = ""
+
+
+async def run_promotion(project: Project, wish: Wish, observe: Observe) -> Done:
+    """Gather, measure what is missing while a PASS is possible, decide, and write if it passed."""
+    pair = pair_of_run(wish.run.config())
+    chosen = candidate(project, read_gates(project), pair, wish.run)
+    if wish.approve:
+        approval = Approval(by=wish.approve, at=now(), subject=pair.subject)
+        record_approval(project, approval)
+    approvals = read_approvals(project)
+    drift = await drifted_tools(project, chosen.state)
+    facts = gather(chosen, drift=drift, approvals=approvals)
+    wanted = needed(chosen)
+    lost = hopeless(judge_candidate(chosen, facts).results, wanted)
+    hint = ""
+    if wanted and lost:
+        hint = f"nothing more was run: {', '.join(lost)} cannot be changed by it"
+    elif wanted and wish.measure:
+        await measure(chosen, wanted, observe)
+        again = needed(chosen)  # a measured candidate shows what its incumbent still lacks
+        if again:
+            await measure(chosen, again, observe)
+        wanted = needed(chosen)
+        facts = gather(chosen, drift=drift, approvals=approvals)
+    if wish.write and not wish.plan:
+        result = promote(chosen, facts, at=now(), by=wish.approve or who(project))
+    else:
+        result = judge_candidate(chosen, facts)
+    return summary(chosen, result, wanted, hint)
+
+
+def summary(chosen: Candidate, result: Promotion, wanted: list[Needed], hint: str) -> Done:
+    """The outcome in one value."""
+    decision = result.decision
+    first = next((g for g in result.results if g.outcome != "PASS" and g.needs), None)
+    return Done(
+        outcome=decision.outcome,
+        exit_code=decision.exit_code,
+        policy=chosen.pair.policy_id,
+        harness=chosen.pair.harness_id,
+        channel=chosen.channel.name,
+        gates=result.results,
+        blocking=decision.blocking,
+        missing=tuple(
+            MissingRun(
+                gate=n.gate.name, role=n.role, command=n.command, cost=cost_of(chosen.project, n)
+            )
+            for n in wanted
+        ),
+        manifest=result.manifest.predicate.id if result.manifest else None,
+        commit=result.commit,
+        incumbent=chosen.incumbent.predicate.id if chosen.incumbent else None,
+        hint=hint or (f"`{first.name}` needs: {first.needs}" if first else ""),
+    )
+
+
+def cost_of(project: Project, need: Needed) -> str:
+    """What a run asks of the policy: rollouts, and money where there is a price."""
+    evalset = load_evalset(project, str(need.options.evalset), split=need.options.split)
+    planned = len(evalset.items.first(need.options.limit))
+    _, config = project.policy(need.options.policy)
+    free = config.kind in ("builtin", "local", "scripted", "replay")
+    money = "no money" if free else ("priced" if config.price else "unknown cost")
+    return f"{planned} rollouts, {money}"
