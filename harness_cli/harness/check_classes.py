@@ -6,7 +6,7 @@ from typing import Any
 
 from harness_cli.errors import BadFile
 from harness_cli.harness import frontmatter
-from harness_cli.harness.findings import Finding, bad_file, of_error
+from harness_cli.harness.findings import Finding, of_error
 from harness_cli.harness.parts import CLASSES
 from harness_cli.harness.reading import read_value
 from harness_cli.records.diagnosis import FailureClass
@@ -22,14 +22,6 @@ def check_classes(files: Mapping[str, Entry]) -> Iterator[Finding]:
                 yield Finding(path=path, rule="file/link", message=message)
             elif path.endswith(".md") and not path.endswith("README.md"):
                 yield from read_class(entry.data, path)[1]
-
-
-def parse_class(data: bytes, path: str) -> FailureClass:
-    """One failure class. Raises `BadFile` that lists everything wrong with the file."""
-    made, findings = read_class(data, path)
-    if made is None:
-        raise bad_file(findings)
-    return made
 
 
 def read_class(data: bytes, path: str) -> tuple[FailureClass | None, list[Finding]]:

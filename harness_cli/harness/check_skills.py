@@ -13,7 +13,7 @@ _TICKED = re.compile(r"`([A-Za-z][A-Za-z0-9_-]{2,63})`")
 _BULLET = re.compile(r"^\s*[-*]\s+`([^`\s]+)`")
 _NEAR = 0.82
 """How alike a name in backticks must be to a known one to be taken for a slip."""
-CHANNELS = ("public", "private", "both", "any")
+CHANNELS = ("public", "private")
 
 
 def check_skills(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
@@ -44,8 +44,8 @@ def check_skills(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
 
 def _metadata(parts: Parts, path: str, skill: Skill) -> Iterator[Finding]:
     known = parts.tool_names()
-    for name in re.split(r"[\s,]+", skill.metadata.get("harness.tools", "").strip()):
-        if name and name not in known:
+    for name in _words(skill.metadata.get("harness.tools", "")):
+        if name not in known and name != "none":
             near = get_close_matches(name, known, n=1)
             yield Finding(
                 path=path,
@@ -54,16 +54,20 @@ def _metadata(parts: Parts, path: str, skill: Skill) -> Iterator[Finding]:
                 message=f"`metadata.harness.tools` names `{name}`, which is no tool",
                 fix=f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}",
             )
-    channel = skill.metadata.get("harness.channel", "any")
-    if channel not in CHANNELS:
-        yield Finding(
-            path=path,
-            line=_line(parts, path, "harness.channel"),
-            level="warning",
-            rule="skill/channel",
-            message=f"`{channel}` is no channel",
-            fix=f"known: {', '.join(CHANNELS)}",
-        )
+    for channel in _words(skill.metadata.get("harness.channel", "")):
+        if channel not in CHANNELS:
+            yield Finding(
+                path=path,
+                line=_line(parts, path, "harness.channel"),
+                level="warning",
+                rule="skill/channel",
+                message=f"`{channel}` is no channel",
+                fix=f"known: {', '.join(CHANNELS)}",
+            )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\s,]+", text)
 
 
 def _line(parts: Parts, path: str, word: str) -> int:
