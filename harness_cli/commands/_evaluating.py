@@ -1,0 +1,118 @@
+"""What `harness eval` does with its options: run, show, write, and turn outcomes into an exit."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness_cli.commands._progress import progress
+from harness_cli.commands._show import emit_json, line, note, table
+from harness_cli.errors import Locked, UsageError
+from harness_cli.evaluation import report as shown
+from harness_cli.evaluation.engine import Outcome, evaluate
+from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.records.run import Report
+from harness_cli.store.project import Project
+
+ERRORS_SHOWN = 5
+
+
+def evaluate_all(
+    project: Project,
+    evalsets: Sequence[str],
+    options: EvalOptions,
+    *,
+    junit_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """One run an evalset, in order; an unfinished run ends the command with its exit code."""
+    if options.resume is not None and len(evalsets) > 1:
+        raise UsageError("--resume goes on with one run, so it takes one evalset at most")
+    if junit_file is not None and len(evalsets) > 1:
+        raise UsageError("--junit writes one file, so it takes one evalset")
+    outcomes = []
+    names: list[str | None] = [*evalsets] or [None]
+    for name in names:
+        chosen = replace(options, evalset=name, command=tuple(sys.argv[1:]))
+        outcome = _evaluate(project, chosen, quiet=quiet)
+        if outcome is None:
+            continue
+        outcomes.append(outcome)
+        _write(outcome, junit_file)
+        if not as_json:
+            show(outcome)
+        if outcome.report.status != "complete":
+            break
+    if as_json:
+        emit_json(_as_json([o.report for o in outcomes]))
+    for outcome in outcomes:
+        outcome.check()
+
+
+def one_of(option: str, value: str | None, known: tuple[str, ...]) -> Any:
+    """`value` where it is one of the known words."""
+    if value is not None and value not in known:
+        raise UsageError(f"{option} takes {', '.join(known)}, not `{value}`")
+    return value
+
+
+def show(outcome: Outcome) -> None:
+    """The tables of one run, and what errored."""
+    report = outcome.report
+    line(shown.title(report))
+    line(shown.headline(report))
+    table(shown.COLUMNS, shown.metric_rows(report))
+    rows = shown.category_rows(report, shown.headline_metrics(report))
+    if rows:
+        table(shown.CATEGORY_COLUMNS, rows)
+    line(shown.usage_line(report))
+    if report.pass_hat:
+        line(shown.pass_line(report))
+    for name, count in report.incidents.items():
+        if count:
+            line(f"{name}: {count}")
+    _show_errors(outcome)
+    line(f"run {outcome.run.id}: {outcome.run.path}")
+
+
+def _show_errors(outcome: Outcome) -> None:
+    wanted = outcome.report.counts["errored"] + outcome.report.counts["unscored"]
+    if not wanted:
+        return
+    seen = 0
+    for result in outcome.run.results():
+        if result.state in ("errored", "unscored"):
+            seen += 1
+            if seen <= ERRORS_SHOWN:
+                line(f"{result.state} {result.item_id}: {result.error}")
+    if seen > ERRORS_SHOWN:
+        line(f"… and {seen - ERRORS_SHOWN} more")
+
+
+def _evaluate(project: Project, options: EvalOptions, *, quiet: bool) -> Outcome | None:
+    try:
+        with progress(quiet=quiet) as observe:
+            return asyncio.run(evaluate(project, options, observe=observe))
+    except Locked as exc:
+        if options.if_locked != "skip":
+            raise
+        note(f"skipped: {exc}")
+        return None
+
+
+def _write(outcome: Outcome, junit_file: Path | None) -> None:
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(shown.markdown(outcome.report))
+    if junit_file is not None:
+        with junit_file.open("w", encoding="utf-8") as file:
+            file.writelines(shown.junit(outcome.report, outcome.run.results()))
+
+
+def _as_json(reports: list[Report]) -> Any:
+    return reports[0] if len(reports) == 1 else {"reports": reports}
