@@ -31,7 +31,7 @@ def promote(
     """Gates, approvals, manifest, channel switch."""
     import asyncio
 
-    from harness_cli.commands._progress import watch
+    from harness_cli.commands._progress import progress
     from harness_cli.release.candidate import named_run
     from harness_cli.release.session import Wish, run_promotion
     from harness_cli.store.project import Project
@@ -44,7 +44,7 @@ def promote(
         write=not dry_run,
         measure=not (no_run or plan),
     )
-    with watch(quiet=quiet or as_json) as observe:
+    with progress(quiet=quiet or as_json) as observe:
         done = asyncio.run(run_promotion(project, wish, observe))
     show(done, as_json=as_json, quiet=quiet)
     if done.exit_code and not plan:

@@ -77,7 +77,7 @@ def hopeless(results: tuple[GateResult, ...], wanted: list[Needed]) -> list[str]
     ]
 
 
-async def measure(candidate: Candidate, wanted: list[Needed], observe: Observe) -> None:
+async def measure(candidate: Candidate, wanted: list[Needed], observe: Observe | None) -> None:
     """Make the missing runs, one after another. An unfinished one raises as `harness eval` does."""
     for need in wanted:
         outcome = await evaluate(candidate.project, need.options, observe=observe)

@@ -55,7 +55,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-async def run_promotion(project: Project, wish: Wish, observe: Observe) -> Done:
+async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -> Done:
     """Gather, measure what is missing while a PASS is possible, decide, and write if it passed."""
     pair = pair_of_run(wish.run.config())
     chosen = candidate(project, read_gates(project), pair, wish.run)
