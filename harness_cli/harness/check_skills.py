@@ -13,7 +13,7 @@ _TICKED = re.compile(r"`([A-Za-z][A-Za-z0-9_-]{2,63})`")
 _BULLET = re.compile(r"^\s*[-*]\s+`([^`\s]+)`")
 _NEAR = 0.82
 """How alike a name in backticks must be to a known one to be taken for a slip."""
-CHANNELS = ("public", "private")
+CHANNELS = ("public", "private", "both")
 
 
 def check_skills(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness_cli import __version__
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, UsageError
 
 Level = Literal["error", "warning", "note"]
 _PLACE = re.compile(r":(?P<line>\d+)(?::(?P<column>\d+))?: ")
@@ -41,7 +41,7 @@ def shown_path(path: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def of_error(error: BadFile, path: str, rule: str) -> Finding:
+def of_error(error: UsageError, path: str, rule: str) -> Finding:
     """A reader's `BadFile` as a finding; its `name:line:column:` becomes the place."""
     text = str(error)
     line = column = 0
