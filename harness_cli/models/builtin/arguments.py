@@ -12,7 +12,7 @@ from harness_cli.models.builtin.language import (
     language_of,
     options,
 )
-from harness_cli.models.builtin.mentions import Mentions, mentions
+from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions
 from harness_cli.models.builtin.reading import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 
@@ -222,8 +222,9 @@ def _array(schema: dict[str, Any], required: bool, asked: _Asked) -> Any:
         return None if chosen is None else [chosen]
     numbers = list(asked.left)
     least = int(schema.get("minItems") or 1)
-    if len(numbers) < least and asked.meant.pointed is None and asked.scene.goods.current:
-        numbers += [n for n in [asked.scene.goods.current] if n not in numbers]
+    if len(numbers) < least and THIS.search(asked.comment):
+        around = [n for n in context_numbers(asked.scene) if n not in numbers]
+        numbers += around[: least - len(numbers)]
     made = [v for n in numbers if (v := _element(items, n, asked)) is not None]
     if len(made) < least:
         return None

@@ -9,17 +9,22 @@ from harness_cli.models.builtin.language import is_chinese, language_of, sentenc
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
 from harness_cli.models.builtin.reading import Answer, Scene, Turn
-from harness_cli.models.builtin.routing import Want, asked_before
+from harness_cli.models.builtin.routing import Want, asked_before, masked, without_products
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 from harness_cli.models.builtin.skilltext import Guide, Pattern, fill, slots_of
 from harness_cli.models.builtin.slots import Facts, rows
 
+FILLED = 0.5
+"""Weight of a filled sentence's nearness to the question beside its pattern's own score."""
 MAX_PRODUCTS = 3
 """One reply speaks of at most so many products by the same pattern."""
 UNKNOWN = (
     "the information is not known, not listed, not found, do not have it 没有这个信息 查不到 不清楚"
 )
 """The policy's own state when no pattern can be filled: patterns are compared with it."""
+
+UNKNOWN_TRIED = 2
+"""Only the patterns nearest to not knowing may say it."""
 
 _PLAIN_UNKNOWN = {
     "en": "I don't have that information right now.",
@@ -74,11 +79,9 @@ class Composer:
     def answer(self, want: Want) -> list[str]:
         """The sentences for one want."""
         language = language_wanted(want.comment, self.turn)
-        for name in want.ranked:
-            pattern = self.pattern(name)
-            said = self.said(pattern, want, language) if pattern else []
-            if said:
-                return said
+        best = self._best(want, language)
+        if best:
+            return best
         configured = asked_before(want.comment, self.scene, self.similarity)
         if configured:
             return [configured[1]]
@@ -86,6 +89,19 @@ class Composer:
         if want.ranked or not facts:
             return [self.unknown(want)] if self.guides else []
         return [plain_facts(f, language) for f in facts[:MAX_PRODUCTS]]
+
+    def _best(self, want: Want, language: str) -> list[str]:
+        """The pattern that can be filled and, filled, is nearest to what was asked."""
+        found: list[tuple[float, int, list[str]]] = []
+        asked = masked(want.words, self.scene.goods)
+        for place, (name, score) in enumerate(want.ranked):
+            pattern = self.pattern(name)
+            said = self.said(pattern, want, language) if pattern else []
+            if pattern and said:
+                told = without_products(" ".join(said), self.scene.goods) if pattern.slots else ""
+                near = self.similarity.nearness(asked, told) if told else 0.0
+                found.append((round(score + FILLED * near, 4), -place, said))
+        return max(found)[2] if found else []
 
     def pattern(self, name: str) -> Pattern | None:
         """The pattern of that `skill/key`."""
@@ -140,16 +156,26 @@ class Composer:
         if configured:
             entry = {"question": configured[0], "answer": configured[1]}
             found.append(Facts(entry, want.words, self.similarity, language))
+        if not found and len(numbers) == 1:
+            found.append(Facts(self._listed(numbers[0]), want.words, self.similarity, language))
         return found
+
+    def _listed(self, number: int) -> dict[str, Any]:
+        """What the prompt itself says of a product: its names, under the usual field names."""
+        product = self.scene.goods.numbered(number)
+        names = product.names if product else ()
+        english = next((n for n in names if not is_chinese(n)), None)
+        chinese = next((n for n in names if is_chinese(n)), english)
+        return {"name": english or chinese, "zh_name": chinese}
 
     def unknown(self, want: Want) -> str:
         """The skill's own words for not knowing, or plain ones."""
         language = language_wanted(want.comment, self.turn)
         patterns = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
         candidates = [Candidate(n, (p.about, p.key, *p.said())) for n, p in patterns.items()]
-        for name, score in self.similarity.rank(UNKNOWN, candidates).scores:
+        for name, _ in self.similarity.rank(UNKNOWN, candidates).scores[:UNKNOWN_TRIED]:
             said = self.said(patterns[name], want, language)
-            if said and score > 0:
+            if said:
                 return said[0]
         return _PLAIN_UNKNOWN[language]
 

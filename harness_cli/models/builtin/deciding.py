@@ -25,8 +25,6 @@ from harness_cli.models.builtin.routing import (
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.skilltext import Guide, guide
 
-CALL_ROUNDS = 3
-"""Rounds in which it may load or call; the next one replies, within a limit of four."""
 MAX_CALLS = 6
 """Parallel calls of one round."""
 
@@ -52,7 +50,7 @@ class Mind:
 
     def move(self) -> Move:
         """The next move."""
-        may_act = self.turn.rounds < CALL_ROUNDS + len(self.turn.objections)
+        may_act = self.turn.rounds < self.scene.rounds - 1  # the last round is for the reply
         if may_act:
             acted = self._obey() or self._load() or self._call()
             if acted is not None:
@@ -114,6 +112,8 @@ class Mind:
     def _tools_for(self, want: Want) -> list[Offer]:
         scene = self.scene
         forced = [t for n in obliged(self.guides, scene) if (t := scene.tool(n))]
+        if want.pattern is not None and want.pattern.tool:
+            return [t for t in [scene.tool(want.pattern.tool)] if t]
         if want.pattern is not None and not want.pattern.slots:
             return forced
         ranking = rank_tools(want, self.guides, scene, self.similarity)

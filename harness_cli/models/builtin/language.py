@@ -44,17 +44,23 @@ THAT = re.compile(
     r"\b(?:it|its|it's|that|those|them|one|earlier|previous|before)\b|那|它|刚才|之前|上一",
     re.IGNORECASE,
 )
+COMMON_ADJECTIVES = frozenset(
+    {
+        "light", "small", "big", "large", "mini", "portable", "soft", "warm", "cold", "hot", "dry",
+        "fresh", "clean", "new", "fast", "slim", "long", "short", "thick", "thin", "natural",
+        "sweet", "strong", "gentle", "classic", "pure", "heavy", "quick", "easy", "white", "simple",
+        "black", "red", "blue", "green", "pink", "grey", "smart", "free", "super", "deep", "full",
+    }
+)  # fmt: skip
+"""Words that describe anything: in a product's name they hardly tell which product."""
 NEGATIVE_USE = re.compile(
     r"\b(?:do not (?:use|load|call|apply)|don't (?:use|load|call)|not (?:for|when|to be used)|"
     r"never (?:use|for|when)|except|other than|rather than|instead of|unless)\b"
     r"|不用于|不要用|不适用|不处理|不负责|而不是|除了",
     re.IGNORECASE,
 )
-OBLIGATION = re.compile(
-    r"\b(?:always|must|first|every|each time|whenever|required|before (?:reply|answer|saying))\b"
-    r"|必须|一定要|每次|务必|先调用",
-    re.IGNORECASE,
-)
+OBLIGATION = r"(?:call it )?(?:always|must|first|every|each time)\b|必须|一定要|每次|务必|先调用"
+"""How an instruction begins that leaves no choice; part of an expression."""
 
 
 _OPTIONS = re.compile(
@@ -146,7 +152,20 @@ def number_of(word: str) -> int | None:
         return NUMBER_WORDS[word.lower()]
     if word in CJK_NUMBERS:
         return CJK_NUMBERS[word]
-    tens, ten, units = word.partition("十")
-    if ten and all(p == "" or p in CJK_NUMBERS for p in (tens, units)):
-        return CJK_NUMBERS.get(tens, 1) * 10 + CJK_NUMBERS.get(units, 0)
-    return None
+    return _chinese_number(word)
+
+
+def _chinese_number(word: str) -> int | None:
+    """`十二` 12, `一百` 100, `两千五` 2500, `一百五十` 150; None for anything else."""
+    scales = {"十": 10, "百": 100, "千": 1000}
+    if not word or any(c not in CJK_NUMBERS and c not in scales for c in word):
+        return None
+    total, digit, scale = 0, 0, 1
+    for c in word:
+        if c in scales:
+            scale = scales[c]
+            total += (digit or 1) * scale
+            digit = 0
+        else:
+            digit = CJK_NUMBERS[c]
+    return total + digit * (scale // 10 if scale > 10 else 1)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from harness_cli.models.builtin.language import (
     CJK_NUMBERS,
+    COMMON_ADJECTIVES,
     NUMBER_WORDS,
-    THAT,
-    THIS,
     cjk_runs,
     number_of,
+    stem,
     words,
 )
 from harness_cli.models.builtin.prompt import Listing, Product
@@ -20,8 +20,11 @@ _N = rf"(?:\d{{1,3}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))}|{_C
 _JOIN = (
     r"\s*(?:,|，|、|/|&|\band\b|\bor\b|\bvs\.?|\bversus\b|\bwith\b|\bto\b|和|跟|与|还是|或|比)\s*"
 )
+_CJK_SUM = "[" + "".join(CJK_NUMBERS) + "百千]{1,6}"
 _MONEY = re.compile(
-    r"(?:¥|￥|\$|rmb\s?)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:yuan|rmb|dollars?|bucks|元|块)",
+    r"(?:¥|￥|\$|rmb\s?)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:yuan|rmb|dollars?|bucks|元|块)"
+    r"|\b(?:under|below|less than|within|budget(?: of| is)?)\s+(\d{2,5})\b(?!\s*(?:day|hour|%))"
+    rf"|(\d{{2,5}}|{_CJK_SUM})\s*(?:块钱?|元|以内|以下|左右|之内)",
     re.IGNORECASE,
 )
 _UNITS = (
@@ -35,8 +38,9 @@ _OTHER_UNIT = re.compile(
     r"|个月|年|折|斤|克|厘米|岁|点|分钟|号码|am\b|pm\b|:\d)",
     re.IGNORECASE,
 )
-NAME_SHARE = 0.34
+NAME_SHARE = 0.24
 """A product is named when this share of its name's rarity is in the comment."""
+_ADJECTIVES = frozenset(stem(w) for w in COMMON_ADJECTIVES)
 NAME_RIVAL = 0.7
 """Another one is named too when it comes this near to the best."""
 
@@ -71,8 +75,8 @@ def mentions(comment: str, scene: Scene) -> Mentions:
         both = tuple(n for n in named if n in context_numbers(scene)) or ()
     return Mentions(
         said=both,
-        pointed=None if both else pointed(comment, scene),
-        money=tuple(float(a or b) for a, b in _MONEY.findall(comment)),
+        pointed=None if both else pointed(scene),
+        money=_amounts(comment),
         counts=_counts(comment),
         ambiguous=ambiguous and not both,
         named=bool(named),
@@ -112,24 +116,23 @@ def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
     return tuple(sorted(near, key=lambda n: (places[n], n))), alike
 
 
-def pointed(comment: str, scene: Scene) -> int | None:
+def pointed(scene: Scene) -> int | None:
     """The product that a comment without a name or number means.
 
-    "This one" is what the host just spoke of or presents; "it" is what the conversation was
-    about, when there was one.
+    What the conversation was about, what the host last spoke of, what is presented: in the order
+    in which the prompt itself puts them, where it does.
     """
-    host = _latest(scene.host, scene)
-    earlier = _latest(scene.history, scene)
-    order = [host, scene.goods.current, earlier]
-    if not THIS.search(comment) and (THAT.search(comment) or scene.history):
-        order = [earlier, host, scene.goods.current]
-    return next((n for n in order if n is not None), None)
+    return next((n for n in context_numbers(scene) if n is not None), None)
 
 
 def context_numbers(scene: Scene) -> tuple[int, ...]:
-    """Every product the context points at."""
-    found = [_latest(scene.host, scene), scene.goods.current, _latest(scene.history, scene)]
-    return tuple(n for n in found if n is not None)
+    """Every product the context points at, the nearest first."""
+    sources = {
+        "history": _latest(scene.history, scene),
+        "host": _latest(scene.host, scene),
+        "presented": scene.goods.current,
+    }
+    return tuple(n for name in scene.order if (n := sources[name]) is not None)
 
 
 def _latest(lines: tuple[str, ...], scene: Scene) -> int | None:
@@ -185,40 +188,55 @@ def _bare(comment: str, goods: Listing) -> list[tuple[int, int]]:
     return found
 
 
+def _amounts(comment: str) -> tuple[float, ...]:
+    found = ("".join(groups) for groups in _MONEY.findall(comment))
+    values = ((float(t) if t[0].isdigit() else number_of(t)) for t in found)
+    return tuple(float(v) for v in values if v)
+
+
 def _counts(comment: str) -> tuple[int, ...]:
     found = [a or b for a, b in _COUNT.findall(comment)] or _BUY.findall(comment)
     return tuple(n for n in (number_of(f) for f in found) if n)
 
 
 def _share(comment: str, product: Product, goods: Listing) -> float:
-    """How much of one of a product's names a comment holds, rare words counting for more."""
+    """How much of one of a product's names a comment holds: rare words and the noun count more."""
     held = set(words(comment))
     best = 0.0
-    for name in product.names:
-        parts = set(words(name))
-        rare = {w: 1.0 / _bearers(w, goods) for w in parts}
-        if parts:
-            best = max(best, sum(rare[w] for w in parts & held) / sum(rare.values()))
+    for name in product.names[:2]:
+        weight = _weights(name, goods)
+        if weight:
+            share = sum(w for word, w in weight.items() if word in held) / sum(weight.values())
+            best = max(best, share)
         for run in cjk_runs(name):
             piece = longest_common(run, comment)
             if len(piece) >= 2:
-                best = max(best, (len(piece) / len(run)) / _cjk_bearers(piece, goods) ** 0.5)
+                best = max(best, len(piece) / len(run))
     return best
 
 
+def _weights(name: str, goods: Listing) -> dict[str, float]:
+    """How much each word of a name says: 1, its last noun 2, adjectives and codes 0.3."""
+    head = re.split(r"\b(?:with|for|of|in)\b", name)[0]
+    found = {}
+    for word in words(name):
+        plain = any(c.isdigit() for c in word) or word in _ADJECTIVES
+        found[word] = (0.3 if plain else 1.0) / _bearers(word, goods)
+    nouns = [w for w in words(head) if found.get(w, 0) > 0.3 / max(1, len(goods.products))]
+    if nouns:
+        found[nouns[-1]] *= 2
+    return found
+
+
 def _bearers(word: str, goods: Listing) -> int:
-    return max(1, sum(any(word in words(n) for n in p.names) for p in goods.products))
-
-
-def _cjk_bearers(piece: str, goods: Listing) -> int:
-    return max(1, sum(any(piece in n for n in p.names) for p in goods.products))
+    return max(1, sum(any(word in words(n) for n in p.names[:2]) for p in goods.products))
 
 
 def _place(comment: str, product: Product | None) -> int:
     """Where in a comment a product's name begins."""
     lowered = comment.lower()
     spots = []
-    for name in product.names if product else ():
+    for name in product.names[:2] if product else ():
         pieces = [longest_common(run, comment) for run in cjk_runs(name)]
         spots += [lowered.find(p) for p in pieces if len(p) >= 2]
         spots += [lowered.find(w) for w in words(name) if lowered.find(w) >= 0]

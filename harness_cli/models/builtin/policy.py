@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.errors import MissingExtra, ProviderError
+from harness_cli.errors import MissingExtra, ProviderError, UnknownName
 from harness_cli.models.base import Deadline
-from harness_cli.models.builtin.vectors import vectors_version
+from harness_cli.models.builtin.vectors import VECTORS, vectors_version
 from harness_cli.records.chat import ChatReply, ChatRequest, RawToolCall
+from harness_cli.records.config import PolicyConfig
 
 WORKER = "harness_cli.models.builtin.worker"
 LINE_LIMIT = 64 * 1024 * 1024
@@ -34,9 +35,11 @@ class BuiltinPolicy:
     Calls may overlap; the worker answers them one after the other, in milliseconds each.
     """
 
-    def __init__(self, name: str = "builtin", *, vectors: str = "wordllama") -> None:
+    def __init__(self, name: str = "builtin", config: PolicyConfig | None = None) -> None:
         self.name = name
-        self.vectors = vectors
+        self.vectors = vectors = (config.model if config else "") or "wordllama"
+        if vectors not in VECTORS:
+            raise UnknownName.of("kind of vectors for `builtin`", vectors, VECTORS)
         try:
             self.id = f"builtin@{policy_digest(vectors)}"
         except PackageNotFoundError as error:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness_cli.models.builtin.language import sentences
 from harness_cli.models.builtin.prompt import (
     Listing,
     Section,
@@ -16,11 +17,14 @@ from harness_cli.models.builtin.prompt import (
 
 Wire = dict[str, Any]
 
+USUAL_ROUNDS = 4
+"""Rounds of a request when the prompt names no number."""
+
 _COMMENTS = re.compile(r"comment|viewer|question|message|asks|弹幕|评论|观众|提问", re.IGNORECASE)
 _HOST = re.compile(r"\bhost\b|anchor|just said|last words|主播|刚才说", re.IGNORECASE)
 _HISTORY = re.compile(r"history|earlier|conversation|previous|历史|之前|上文", re.IGNORECASE)
 _FAQ = re.compile(r"\bfaq|frequently|q&a|configured question|常见问题|问答", re.IGNORECASE)
-_EVENTS = re.compile(r"\bevents?\b|joined|viewer actions?|动态|事件", re.IGNORECASE)
+_EVENTS = re.compile(r"\bevents?\b|joined|viewer actions?|just did|动态|事件", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,12 @@ class Scene:
     host: tuple[str, ...]
     history: tuple[str, ...]
     events: tuple[str, ...]
+    order: tuple[str, ...]
+    """Where "this one" is looked for: `history`, `host`, `presented`, in the prompt's own order."""
+    rounds: int
+    """Rounds the prompt allows."""
+    group: dict[str, str]
+    """Skill name → title of the list it stands in."""
     system: str
     opening: str
     """Text of all messages before the policy acted."""
@@ -149,9 +159,38 @@ def _scene(messages: list[Wire], tools: tuple[Offer, ...]) -> Scene:
         host=_said(parts, _HOST, _HISTORY),
         history=_earlier(messages, parts),
         events=_said(parts, _EVENTS, _FAQ),
+        order=_order(system),
+        rounds=_rounds(system),
+        group=_groups(parts, names),
         system=system,
         opening=opening,
     )
+
+
+_CONTEXT = {
+    "history": re.compile(r"history|conversation|历史|上文", re.IGNORECASE),
+    "host": re.compile(r"\bhost\b|主播", re.IGNORECASE),
+    "presented": re.compile(r"presented|presenting|on screen|正在讲解|当前", re.IGNORECASE),
+}
+
+
+def _order(prompt: str) -> tuple[str, ...]:
+    """The order in which the prompt says to look for what "this one" means."""
+    for sentence in sentences(prompt.replace("\n  ", " ")):
+        found = {name: m.start() for name, p in _CONTEXT.items() if (m := p.search(sentence))}
+        if len(found) == len(_CONTEXT):
+            return tuple(sorted(found, key=lambda name: found[name]))
+    return tuple(_CONTEXT)
+
+
+def _rounds(prompt: str) -> int:
+    found = re.search(r"(\d{1,2})\s*(?:rounds?|轮)", prompt)
+    return int(found[1]) if found else USUAL_ROUNDS
+
+
+def _groups(parts: list[Section], names: tuple[str, ...]) -> dict[str, str]:
+    """Which list each skill stands in, when the prompt has several lists of skills."""
+    return {n: part.title for part in parts for n in described(part.body, names)}
 
 
 def _enum(offer: Offer) -> tuple[str, ...]:
@@ -178,7 +217,8 @@ def _loader(tools: tuple[Offer, ...], prompt: str) -> Offer | None:
 def _comments(parts: tuple[Section, ...]) -> tuple[str, ...]:
     titled = [p for p in parts if _COMMENTS.search(p.title) and not _HISTORY.search(p.title)]
     titled = [p for p in titled if not _EVENTS.search(p.title)]
-    chosen = titled[-1:] or list(parts[-1:])
+    others = [p for p in parts if not (_EVENTS.search(p.title) or _HOST.search(p.title))]
+    chosen = titled[-1:] or others[-1:]
     return tuple(entry for part in chosen for entry in part.entries())
 
 

@@ -3,8 +3,20 @@
 import re
 from dataclasses import dataclass
 
-from harness_cli.models.builtin.language import OBLIGATION, clauses, features
-from harness_cli.models.builtin.mentions import Mentions, mentions
+from harness_cli.models.builtin.language import (
+    OBLIGATION,
+    THAT,
+    THIS,
+    cjk_runs,
+    clauses,
+    features,
+)
+from harness_cli.models.builtin.mentions import (
+    Mentions,
+    by_name,
+    longest_common,
+    mentions,
+)
 from harness_cli.models.builtin.prompt import Listing
 from harness_cli.models.builtin.reading import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
@@ -25,6 +37,7 @@ STAND_IN = 0.6
 REROUTE = 0.3
 """A loaded skill's "do not use" line must be so much nearer to the comment than its uses."""
 
+_REPLYING = re.compile(r"repl(?:y|ies)|respon|answer|回复", re.IGNORECASE)
 _DECLINES = re.compile(
     r"refus|declin|reject|no (?:public )?reply|not reply|stay silent|拒绝|婉拒|不予回复|不回复",
     re.IGNORECASE,
@@ -38,8 +51,8 @@ class Want:
     words: str
     comment: str
     pattern: Pattern | None
-    ranked: tuple[str, ...] = ()
-    """`skill/key` of the nearest pattern and of those that may stand in for it."""
+    ranked: tuple[tuple[str, float], ...] = ()
+    """`skill/key` and score of the nearest pattern and of those that may stand in for it."""
 
 
 def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozenset()) -> list[str]:
@@ -50,7 +63,8 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
         whole = _with_cues(comment, scene, similarity, candidates)
         if whole.best is None:
             continue
-        chosen[whole.best] = max(whole.top, chosen.get(whole.best, -1.0))
+        for name in _leaders(whole, scene):
+            chosen[name] = max(whole.by_name[name], chosen.get(name, -1.0))
         parts = clauses(comment)
         for part in parts if len(parts) > 1 else []:
             ranking = similarity.rank(masked(part, scene.goods), candidates)
@@ -60,38 +74,58 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
     return sorted(chosen, key=lambda n: (-chosen[n], n))[:3]
 
 
+def _leaders(ranking: Ranking, scene: Scene) -> list[str]:
+    """The nearest skill; when the prompt lists kinds of skills, the nearest that replies, too."""
+    first = ranking.scores[0][0]
+    if _replies(first, scene) or not any(_replies(n, scene) for n in scene.skills):
+        return [first]
+    return [first, *[n for n, _ in ranking.scores if _replies(n, scene)][:1]]
+
+
+def _replies(skill: str, scene: Scene) -> bool:
+    """Whether a skill stands in a list of those that say how to reply."""
+    return bool(_REPLYING.search(scene.group.get(skill, "")))
+
+
 def _with_cues(
     comment: str, scene: Scene, similarity: Similarity, candidates: list[Candidate]
 ) -> Ranking:
     """The comment's own words, and weaker the words for the situation it is made in."""
     said = similarity.rank(masked(comment, scene.goods), candidates)
     scores = dict(said.by_name)
-    for cue in cues(comment, scene, similarity):
-        for name, score in similarity.rank(cue, candidates).scores:
-            scores[name] = round(scores.get(name, 0.0) + CUE * score, 4)
+    for sign, cue in cues(comment, scene, similarity):
+        ranking = similarity.rank(cue, candidates)
+        usual = sum(ranking.by_name.values()) / len(candidates)
+        for name, score in ranking.scores:
+            more = sign * CUE * max(0.0, score - usual)
+            scores[name] = round(scores.get(name, 0.0) + more, 4)
     ordered = tuple(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
     return Ranking(ordered, scores)
 
 
-def cues(comment: str, scene: Scene, similarity: Similarity) -> list[str]:
-    """What the situation is, in plain words that a description may share."""
-    found = []
+def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[int, str]]:
+    """What the situation is (1) or is not (-1), in plain words that a description may share."""
+    found: list[tuple[int, str]] = []
     meant = mentions(comment, scene)
     if len(meant.said) > 1:
-        found.append("compare several products with each other 多个商品对比")
+        found.append((1, "compare several products with each other 多个商品对比"))
     if len(scene.comments) > 1:
-        found.append("several comments of many viewers at once 多条评论")
+        found.append((1, "several comments of many viewers at once 多条评论"))
     if asked_before(comment, scene, similarity):
-        found.append("a configured FAQ entry answers the question 常见问题")
+        found.append((1, "a configured FAQ entry answers the question 常见问题"))
     if unclear(comment, meant, scene):
-        found.append(
-            "unclear which product is meant, context missing, ask back 不清楚哪个商品 追问"
-        )
+        found.append((1, UNCLEAR))
+    elif meant.said or (meant.pointed is not None and _POINTING.search(comment)):
+        found.append((-1, UNCLEAR))
     if scene.goods.products and not features(comment):
-        found.append("text without meaning, spam 无意义内容")
+        found.append((1, "text without meaning, spam 无意义内容"))
     if not scene.comments and scene.events:
-        found.append("a viewer enters the room, welcome 进入直播间 欢迎")
+        found.append((1, "a viewer enters the room, welcome 进入直播间 欢迎"))
     return found
+
+
+UNCLEAR = "it is not clear which product is meant, context missing, ask back 不知道哪个商品 追问"
+_POINTING = re.compile(f"{THIS.pattern}|{THAT.pattern}", re.IGNORECASE)
 
 
 def asked_before(comment: str, scene: Scene, similarity: Similarity) -> tuple[str, str] | None:
@@ -110,12 +144,23 @@ def unclear(comment: str, meant: Mentions, scene: Scene) -> bool:
 
 def masked(comment: str, goods: Listing) -> str:
     """A comment without product names and numbers: they say nothing of what is asked."""
-    text = comment
-    for product in goods.products:
-        for name in product.names[:2]:
-            text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
-    text = re.sub(r"#?\d+号?(?:链接)?", " ", text)
+    text = without_products(comment, goods)
     return text if features(text) else comment
+
+
+def without_products(comment: str, goods: Listing) -> str:
+    """A comment with the names and numbers of products taken out."""
+    text = comment
+    for number in by_name(comment, goods)[0]:
+        product = goods.numbered(number)
+        for name in product.names[:2] if product else ():
+            text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
+            for word in re.findall(r"[A-Za-z]{3,}", name):
+                text = re.sub(rf"\b{word}s?\b", " ", text, flags=re.IGNORECASE)
+            for run in cjk_runs(name):
+                piece = longest_common(run, text)
+                text = text.replace(piece, " ") if len(piece) >= 2 else text
+    return re.sub(r"#?\d+号?(?:链接)?", " ", text)
 
 
 def declines(scene: Scene, similarity: Similarity) -> Offer | None:
@@ -144,7 +189,7 @@ def sent_on(comment: str, guide: Guide, scene: Scene, similarity: Similarity) ->
 
 def wants(scene: Scene, guides: list[Guide], similarity: Similarity) -> list[Want]:
     """What the comments ask, each with the reply pattern nearest to it."""
-    patterns = {f"{p.skill}/{p.key}": p for g in guides for p in g.patterns}
+    patterns = {f"{p.skill}/{p.key}": p for g in guides for p in (*g.patterns, *_silent(g, scene))}
     candidates = [
         Candidate(name, tuple(x for x in (p.about, p.key.replace("-", " "), *_pieces(p)) if x))
         for name, p in sorted(patterns.items())
@@ -155,9 +200,24 @@ def wants(scene: Scene, guides: list[Guide], similarity: Similarity) -> list[Wan
     return found or [Want("", "", None)]
 
 
+def _silent(guide: Guide, scene: Scene) -> list[Pattern]:
+    """Declining calls that a skill names, as one more way to react, with the examples of them."""
+    found = []
+    for name, line in guide.tools.items():
+        offer = scene.tool(name)
+        if offer is not None and _DECLINES.search(offer.description):
+            shown = tuple(v for v, h in guide.examples if name in ticked(h))
+            found.append(
+                Pattern(
+                    name, offer.description, (), guide.skill, examples=(line, *shown), tool=name
+                )
+            )
+    return found
+
+
 def _pieces(pattern: Pattern) -> list[str]:
     about = [p.strip() for p in re.split(r"[,;，；、]", pattern.about) if p.strip()]
-    return [*about, *pattern.said()]
+    return [*about, *pattern.said(), *pattern.examples]
 
 
 def _wanted(
@@ -174,6 +234,7 @@ def _wanted(
     first = Want(comment, comment, patterns[whole.best], _stand_ins(whole))
     if len(parts) < 2:
         return [first]
+    parts = [p for p in parts if features(without_products(p, scene.goods))] or [comment]
     ranked = [(p, similarity.rank(masked(p, scene.goods), candidates)) for p in parts]
     top = max(r.top for _, r in ranked)
     kept: dict[str, Want] = {}
@@ -184,8 +245,8 @@ def _wanted(
     return list(kept.values()) or [first]
 
 
-def _stand_ins(ranking: Ranking) -> tuple[str, ...]:
-    return tuple(n for n, s in ranking.scores[:4] if s >= STAND_IN * ranking.top)
+def _stand_ins(ranking: Ranking) -> tuple[tuple[str, float], ...]:
+    return tuple((n, s) for n, s in ranking.scores[:5] if s >= STAND_IN * ranking.top)
 
 
 def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> Ranking:
@@ -218,9 +279,13 @@ def _names(offer: Offer, guides: list[Guide], slots: tuple[str, ...]) -> float:
 
 def obliged(guides: list[Guide], scene: Scene) -> list[str]:
     """Tools that a loaded skill says must be called whatever is asked."""
-    return [
-        name
-        for g in guides
-        for name, line in sorted(g.tools.items())
-        if scene.tool(name) and OBLIGATION.search(line)
-    ]
+    found = [n for g in guides for n, line in sorted(g.tools.items()) if _must(n, line)]
+    return [name for name in found if scene.tool(name)]
+
+
+def _must(tool: str, line: str) -> bool:
+    """Whether a skill's line on a tool begins by saying that it is always called."""
+    return (
+        re.search(rf"{re.escape(tool)}`?\s*[:：]\s*(?:{OBLIGATION})", line, re.IGNORECASE)
+        is not None
+    )

@@ -10,10 +10,12 @@ and are found wherever they stand. Slots are fields of tool results.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from harness_cli.models.builtin.language import features
 from harness_cli.models.builtin.prompt import sections
+from harness_cli.models.builtin.similarity import coverage
 
 _PATTERN = re.compile(r"^\s*[-*•]\s+\*\*(?P<key>[^*\n]+?)\*\*\s*(?:[:：]|—|–|-)?\s*(?P<about>.*)$")
 _VARIANT = re.compile(
@@ -27,6 +29,8 @@ _EXAMPLE = re.compile(
     r"(?:host|assistant|reply|主播|回复)\W{0,4}[:：]\s*(?P<h>[^\n]+)",
     re.IGNORECASE,
 )
+SAME_WORDING = 0.5
+"""An example's answer follows a pattern when it has this share of the pattern's words."""
 _AVOID = re.compile(r"do not use|don't use|not for|when not|不要使用|不适用|不用于", re.IGNORECASE)
 _USE = re.compile(r"when to use|use when|use this|适用|何时使用", re.IGNORECASE)
 _RULES = re.compile(r"rule|guideline|boundar|规则|要求", re.IGNORECASE)
@@ -40,6 +44,10 @@ class Pattern:
     about: str
     texts: tuple[tuple[str, str], ...]
     skill: str = ""
+    examples: tuple[str, ...] = ()
+    """Viewers' words of the skill's examples that were answered this way."""
+    tool: str = ""
+    """A call that stands instead of words."""
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -79,6 +87,7 @@ class Guide:
 def guide(skill: str, body: str, tool_names: tuple[str, ...]) -> Guide:
     """The skill's body, read once."""
     use, avoid, rules = [], [], []
+    examples = tuple((m["v"].strip(), m["h"].strip()) for m in _EXAMPLE.finditer(body))
     for section in sections(body, "tool"):
         lines = [m[1] for line in section.body.splitlines() if (m := _BULLET.match(line))]
         lines = lines or [section.body]
@@ -94,10 +103,26 @@ def guide(skill: str, body: str, tool_names: tuple[str, ...]) -> Guide:
         avoid=tuple(avoid),
         rules=tuple(rules),
         tools=_tools(body, tool_names),
-        patterns=_patterns(body, skill),
-        examples=tuple((m["v"].strip(), m["h"].strip()) for m in _EXAMPLE.finditer(body)),
+        patterns=_with_examples(_patterns(body, skill), examples),
+        examples=examples,
         body=body,
     )
+
+
+def _with_examples(
+    patterns: tuple[Pattern, ...], examples: tuple[tuple[str, str], ...]
+) -> tuple[Pattern, ...]:
+    """Each example's question joins the pattern that its answer is worded by."""
+    asked: dict[str, list[str]] = {}
+    for viewer, host in examples:
+        pieces = features(host)
+        shares = [
+            (max(coverage(features(said), pieces) for said in p.said()), p.key) for p in patterns
+        ]
+        share, key = max(shares, default=(0.0, ""))
+        if share >= SAME_WORDING:
+            asked.setdefault(key, []).append(viewer)
+    return tuple(replace(p, examples=tuple(asked.get(p.key, ()))) for p in patterns)
 
 
 def slots_of(text: str) -> list[str]:

