@@ -1,0 +1,95 @@
+"""JSON Schemas of every file kind, made from the records: `python -m harness_cli.records.schemas`.
+
+They serve editors and other programs; this package itself decodes through the records. Keys that
+`metadata` and the like leave open stay open here as well.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from harness_cli.records.canonical import write_json
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.config import ProjectConfig
+from harness_cli.records.diagnosis import Diagnosis, FailureClass, Proposal
+from harness_cli.records.gates import GatesFile
+from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replies, Tool
+from harness_cli.records.item import EvalsetHeader, Item
+from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
+from harness_cli.records.run import Report, RunConfig
+from harness_cli.records.trajectory import Trajectory
+from harness_cli.records.verdict import ItemResult, Verdict
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+BASE = "https://harness-evolution.dev/schemas"
+
+
+class SkillFrontmatter(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"allowed_tools": "allowed-tools"},
+):
+    """The frontmatter of SKILL.md (Agent Skills specification)."""
+
+    name: Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+    description: Annotated[str, Meta(min_length=1, max_length=1024)]
+    license: str | None = None
+    compatibility: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+    metadata: dict[str, str] = {}
+    allowed_tools: str = ""
+
+
+FILES: dict[str, Any] = {
+    "catalogue": Catalogue,
+    "channel": Channel,
+    "diagnosis": Diagnosis,
+    "evalset": EvalsetHeader,
+    "evidence-line": EvidenceLine,
+    "failure-class": FailureClass,
+    "gates": GatesFile,
+    "harness": ProjectConfig,
+    "hook": Hook,
+    "item": Item,
+    "item-result": ItemResult,
+    "manifest": Manifest,
+    "mcp": McpFile,
+    "mcp.lock": McpLock,
+    "pipeline": Pipeline,
+    "proposal": Proposal,
+    "replies": Replies,
+    "report": Report,
+    "run": RunConfig,
+    "skill-frontmatter": SkillFrontmatter,
+    "tool": Tool,
+    "trajectory": Trajectory,
+    "verdict": Verdict,
+}
+"""Name of the schema file → the record of one file, line or frontmatter of that kind."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of one file kind."""
+    made = msgspec.json.schema(FILES[name])
+    return {"$schema": DIALECT, "$id": f"{BASE}/{name}.json", **made}
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """One file for each kind; files of kinds that are no more are removed."""
+    wanted = {folder / f"{name}.json": name for name in FILES}
+    for path, name in wanted.items():
+        write_json(path, schema_of(name))
+    for path in folder.glob("*.json"):
+        if path not in wanted:
+            path.unlink()
+    return sorted(wanted)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m harness_cli.records.schemas FOLDER")
+    write_schemas(Path(sys.argv[1]))
