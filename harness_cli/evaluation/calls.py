@@ -13,6 +13,7 @@ import msgspec
 
 from harness_cli.errors import ProviderError, ToolError
 from harness_cli.evaluation.gate import Gate
+from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.records.chat import ChatReply, ChatRequest, Message
 from harness_cli.records.journal import CallError, ModelRecord, ToolRecord
 from harness_cli.records.trajectory import ToolResult
@@ -57,6 +58,7 @@ class JournaledCalls:
         journal: Journal,
         gate: Gate,
         tools: ToolsDigest,
+        cleaner: Cleaner,
         *,
         item: str,
         repeat: int,
@@ -65,6 +67,7 @@ class JournaledCalls:
         self._journal = journal
         self._gate = gate
         self._tools = tools
+        self._cleaner = cleaner
         self._item = item
         self._repeat = repeat
         self._recorded = recorded
@@ -93,9 +96,9 @@ class JournaledCalls:
         self._gate.before_call()
         reply: ChatReply | None = None
         try:
-            reply = await call()
+            reply = self._cleaner.reply(await call())
         except ProviderError as exc:
-            self._write(self._model(index, digest, error=_error(exc)))
+            self._write(self._model(index, digest, error=self._error(exc)))
             raise
         finally:
             self._gate.after_call(reply, request)
@@ -115,9 +118,9 @@ class JournaledCalls:
         if found is not None and self._same((found.name, found.arguments), (name, digest)):
             return _result(found), True
         try:
-            result = await call()
+            result = self._cleaner.result(await call())
         except ToolError as exc:
-            self._write(self._tool(index, name, digest, error=_error(exc)))
+            self._write(self._tool(index, name, digest, error=self._error(exc)))
             raise
         self._write(self._tool(index, name, digest, result=result))
         return result, False
@@ -148,6 +151,12 @@ class JournaledCalls:
             **outcome,
         )
 
+    def _error(self, exc: ProviderError | ToolError) -> CallError:
+        message = self._cleaner.text(str(exc))
+        if isinstance(exc, ToolError):
+            return CallError(kind=exc.kind, message=message)
+        return CallError(kind=exc.kind, message=message, retryable=exc.retryable, status=exc.status)
+
     def _same(self, recorded: object, asked: object) -> bool:
         if recorded == asked:
             self.replayed += 1
@@ -177,12 +186,6 @@ class JournaledCalls:
 
 def _is(a: object, b: object) -> bool:
     return a is b
-
-
-def _error(exc: ProviderError | ToolError) -> CallError:
-    if isinstance(exc, ToolError):
-        return CallError(kind=exc.kind, message=str(exc))
-    return CallError(kind=exc.kind, message=str(exc), retryable=exc.retryable, status=exc.status)
 
 
 def _answer(record: ModelRecord) -> ChatReply:

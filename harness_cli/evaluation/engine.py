@@ -41,7 +41,6 @@ from harness_cli.runtime.agent import Agent
 from harness_cli.store.journal import Journal
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
-from harness_cli.store.redact import Redactor
 from harness_cli.store.runs import RunFolder, RunStore
 
 BUDGETS = ("cost", "tokens", "seconds")
@@ -112,7 +111,7 @@ async def _run(
 ) -> Outcome:
     standing = read_standing(folder)
     gate = Gate(plan.options.budget)
-    journal = Journal(folder.journal, redact=Redactor.from_environment().text)
+    journal = Journal(folder.journal)
     job = Job(
         agents=_seeded(agent, plan),
         judge=judge,

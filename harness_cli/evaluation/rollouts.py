@@ -10,6 +10,7 @@ from harness_cli.evaluation.agents import for_item
 from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
 from harness_cli.evaluation.gate import Gate, RunStopped
 from harness_cli.evaluation.progress import Observe, Progress
+from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.evaluation.results import item_result
 from harness_cli.evaluation.texts import Texts
 from harness_cli.judges.assertions import check_assertions
@@ -22,6 +23,7 @@ from harness_cli.records.verdict import ItemResult, Verdict
 from harness_cli.runtime.agent import Agent
 from harness_cli.runtime.loop import rollout
 from harness_cli.store.journal import Journal
+from harness_cli.store.redact import Redactor
 
 DEAD_AFTER = 20
 """So many errored rollouts (or two rounds of the workers) before any other one: the provider is
@@ -51,12 +53,16 @@ class Job:
     observe: Observe | None = None
     responses: Callable[[Item, int], Trajectory] | None = None
     """Given answers in place of rollouts (`--responses`)."""
-    texts: Texts = field(default_factory=Texts)
+    cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
+    texts: Texts = field(init=False)
     tools: ToolsDigest = field(default_factory=ToolsDigest)
     errors: int = 0
     last_error: str = ""
     started: float | None = None
     ended: float | None = None
+
+    def __post_init__(self) -> None:
+        self.texts = Texts(self.cleaner.text)
 
 
 async def work_off(job: Job, queue: Iterator[Work], concurrency: int) -> None:
@@ -96,6 +102,7 @@ async def run_item(job: Job, work: Work) -> ItemResult:
         job.journal,
         job.gate,
         job.tools,
+        job.cleaner,
         item=item.id,
         repeat=work.repeat,
         recorded=work.recorded,

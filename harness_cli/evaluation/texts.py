@@ -1,6 +1,6 @@
 """Long prompt texts are journaled once: a shipped system prompt has 8 KB and is mostly the same."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -12,6 +12,8 @@ from harness_cli.store.runs import REF, TEXTS
 
 LONG = 512
 """Characters from which a text is kept apart."""
+SHARED = ("system", "user")
+"""Roles whose texts come from the harness and the item: often the same, and not yet cleaned."""
 
 
 class Texts:
@@ -22,7 +24,8 @@ class Texts:
     refers to it is still there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
         self._known: dict[str, str] = {}
 
     def records(
@@ -40,13 +43,16 @@ class Texts:
                         learned += 1
                         yield self._learn(content)
                     message = {**message, "content": {REF: self._known[content]}}
+                elif message.get("role") in SHARED and isinstance(content, str):
+                    message = {**message, "content": self._clean(content)}
                 messages.append(message)
             steps.append(msgspec.structs.replace(step, messages=tuple(messages)))
         kept = msgspec.structs.replace(trajectory, steps=tuple(steps))
         yield TrajectoryRecord(item=item, repeat=repeat, trajectory=kept)
 
     def _learn(self, text: str) -> TextRecord:
-        record = TextRecord(id=blake2b(text.encode(), digest_size=8).hexdigest(), text=text)
+        name = blake2b(text.encode(), digest_size=8).hexdigest()
+        record = TextRecord(id=name, text=self._clean(text))
         self._known[text] = record.id
         if len(self._known) > TEXTS:
             del self._known[next(iter(self._known))]
@@ -54,7 +60,5 @@ class Texts:
 
 
 def _kept_apart(message: dict[str, Any]) -> bool:
-    """Prompts are shared between items; what a tool answered seldom is."""
     content = message.get("content")
-    shared = message.get("role") in ("system", "user")
-    return shared and isinstance(content, str) and len(content) >= LONG
+    return message.get("role") in SHARED and isinstance(content, str) and len(content) >= LONG

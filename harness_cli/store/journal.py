@@ -9,7 +9,7 @@ loses nothing that was acknowledged, and at most the last line of the file is to
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -100,12 +100,10 @@ def cut_torn_tail(path: Path) -> int:
 class Journal:
     """The writing side. `append` encodes; the record is durable when its future is done.
 
-    `redact` takes secrets out of a record's JSON text (its mask needs no escaping in JSON). To be
-    used within one running event loop; `close` waits for everything that was appended.
+    To be used within one running event loop; `close` waits for everything that was appended.
     """
 
-    def __init__(self, path: Path, *, redact: Callable[[str], str] | None = None) -> None:
-        self._redact = redact
+    def __init__(self, path: Path) -> None:
         self._loop = asyncio.get_running_loop()
         fresh = not path.exists()
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -124,8 +122,6 @@ class Journal:
         if self._failure:
             raise self._failure
         data = _encode(record)
-        if self._redact is not None:
-            data = self._redact(data.decode()).encode()
         ack = self._loop.create_future()
         self.records += 1
         self._queue.put((line_of(data), ack))

@@ -46,6 +46,13 @@ _ASSIGNED = tuple(
     for end in ("key", "token", "secret", "password")
     for word in (end, end.capitalize(), end.upper())
 )
+_PATTERNS = tuple(
+    (re.split(r"[^A-Za-z_-]", p.pattern.removeprefix("("))[0], p, instead)
+    for patterns, instead in ((_SHAPES, MASK), ((*_SCHEMES, *_ASSIGNED), rf"\1{MASK}"))
+    for p in patterns
+)
+"""The plain text a pattern starts with, the pattern, and what takes its match's place: looking for
+plain text costs a twentieth of a search by `re`, and most texts hold none of them."""
 _USERINFO = re.compile(r"://[^/\s:@\"']+:[^/\s@\"']+(?=@)")
 _SECRET_FIELD = re.compile(
     r"(?i)^(?:authorization|proxy-authorization|x-api-key|api[-_]?key|cookie|set-cookie|password)$"
@@ -57,7 +64,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True)
-        self._values = re.compile("|".join(map(re.escape, known))) if known else None
+        self._values = tuple(known)
         # Long texts are mostly one prompt that comes again with every call of a run.
         self._long = lru_cache(maxsize=256)(self._scan)
 
@@ -74,12 +81,12 @@ class Redactor:
         return self._scan(text) if len(text) < _LONG else self._long(text)
 
     def _scan(self, text: str) -> str:
-        if self._values is not None:
-            text = self._values.sub(MASK, text)
-        for shape in _SHAPES:
-            text = shape.sub(MASK, text)
-        for told in (*_SCHEMES, *_ASSIGNED):
-            text = told.sub(rf"\1{MASK}", text)
+        for value in self._values:
+            if value in text:
+                text = text.replace(value, MASK)
+        for mark, pattern, instead in _PATTERNS:
+            if mark in text:
+                text = pattern.sub(instead, text)
         if "://" in text and "@" in text:
             text = _USERINFO.sub(f"://{MASK}", text)
         return text
