@@ -98,13 +98,17 @@ class Connection(asyncio.Protocol):
 
     async def read(self) -> bytes:
         """The next bytes of the body, empty at its end."""
-        while not self._ready:
-            if self._state == "done":
-                return b""
-            await self._wait()
-        data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
-        self._ready.clear()
-        return data if self._inflate is None else self._inflated(data)
+        while True:
+            while not self._ready:
+                if self._state == "done":
+                    return b""
+                await self._wait()
+            data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
+            self._ready.clear()
+            if self._inflate is None:
+                return data
+            if data := self._inflated(data):
+                return data
 
     @property
     def reusable(self) -> bool:
@@ -161,7 +165,7 @@ class Connection(asyncio.Protocol):
     def _inflated(self, data: bytes) -> bytes:
         assert self._inflate is not None
         try:
-            return self._inflate.decompress(data) or b""
+            return self._inflate.decompress(data)
         except zlib.error as exc:
             raise malformed(f"the compressed answer cannot be read: {exc}") from exc
 

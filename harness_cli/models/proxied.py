@@ -1,6 +1,8 @@
 """The way to an endpoint behind an HTTP proxy: aiohttp, which speaks CONNECT."""
 
 import asyncio
+import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import unquote, urlsplit
@@ -16,14 +18,16 @@ class Proxied:
     """Through the proxy of the environment."""
 
     def __init__(self, url: str, headers: Mapping[str, str], proxy: str) -> None:
-        self._url, self._headers = url, headers
         parts = urlsplit(proxy)
         self._proxy = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        self._auth = (
-            aiohttp.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
-            if parts.username
-            else None
-        )
+        told: dict[str, str] = {}
+        if parts.username:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            told["Proxy-Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        tunnel = urlsplit(url).scheme == "https"
+        # Behind CONNECT the proxy's password is for the proxy alone; else it reads the request.
+        self._url, self._headers = url, dict(headers) if tunnel else {**headers, **told}
+        self._proxy_headers = told if tunnel else None
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
@@ -33,7 +37,8 @@ class Proxied:
         """Post `body`; the context ends the exchange."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), auto_decompress=True
+                # aiohttp's own context is made at import: too early for SSL_CERT_FILE.
+                connector=aiohttp.TCPConnector(limit=0, ssl=ssl.create_default_context())
             )
         limits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=stall_s)
         try:
@@ -43,7 +48,7 @@ class Proxied:
                 headers=self._headers,
                 timeout=limits,
                 proxy=self._proxy,
-                proxy_auth=self._auth,
+                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
             ) as response:
                 yield _AioResponse(response, stall_s)

@@ -159,3 +159,56 @@ async def serving(
         yield endpoint
     finally:
         await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def bare_server(
+    talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any], **kwargs: Any
+) -> AsyncIterator[str]:
+    """A TCP server that speaks as `talk` does, for what no web framework would send."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        gone = ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError
+        with contextlib.suppress(*gone):
+            await talk(reader, writer)
+        writer.close()
+        tasks.discard(task)
+
+    server = await asyncio.start_server(guarded, "127.0.0.1", 0, **kwargs)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for task in [*tasks]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    """(head, body) of one HTTP request."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    length = next(
+        (
+            int(line.split(":")[1])
+            for line in head.split("\r\n")
+            if line.lower().startswith("content-length")
+        ),
+        0,
+    )
+    return head, await reader.readexactly(length)
+
+
+PLAIN = json.dumps(
+    {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}], "usage": None}
+).encode()
+
+
+def http(
+    body: bytes = PLAIN, head: str = "HTTP/1.1 200 OK\r\nContent-Type: application/json"
+) -> bytes:
+    """A response with its length."""
+    return f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
