@@ -1,7 +1,7 @@
 """`failure_classes/*.md`: classes that people own. Failures are assigned to them first.
 
-A decision rule in the small language below decides by facts; any other text is for readers, and
-the class is then matched by the likeness of its words (`clusters.nearest_class`).
+`facts` (or a decision rule written in the same small language) decides; a class with prose alone is
+matched by the likeness of its words (`clusters.nearest_class`).
 
     rule   = term (("and" | "or") term)*      "and" binds closer, "not" and brackets as usual
     term   = fact | category:NAME | tag:NAME | failed:METRIC
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from harness_cli.errors import BadFile
 from harness_cli.evolution.failure import Failure
-from harness_cli.harness.frontmatter import split
+from harness_cli.harness.check_classes import read_class
+from harness_cli.harness.findings import bad_file
 from harness_cli.records.diagnosis import FailureClass
-from harness_cli.records.reader import decode
 
 FOLDER = "failure_classes"
 _TOKEN = re.compile(r"\s*(\(|\)|[\w*?:>.<-]+)")
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+RULES = "facts joined by and, or, not: `tool_not_called:* and not category:chat`"
 Rule = Callable[[frozenset[str]], bool]
 
 
@@ -29,17 +29,28 @@ def load_classes(harness: Path) -> tuple[FailureClass, ...]:
     """The known classes of a harness folder, by id. Raises `BadFile` with file and line."""
     folder = harness / FOLDER
     files = sorted(folder.glob("*.md")) if folder.is_dir() else []
-    return tuple(parse_class(f.read_bytes(), f"{FOLDER}/{f.name}") for f in files)
+    return tuple(
+        parse_class(f.read_bytes(), f"{FOLDER}/{f.name}") for f in files if f.name != "README.md"
+    )
 
 
 def parse_class(data: bytes, path: str) -> FailureClass:
-    """One class: frontmatter with id, name, definition, rule, side, examples; then free text."""
-    parts = split(data, path)
-    fields = {**parts.fields, "body": parts.body}
-    made = decode(FailureClass, fields, where=path)
-    if made.id != Path(path).stem or not _ID.fullmatch(made.id):
-        raise BadFile(f"{path}: the id `{made.id}` is not the file's name", hint="rename one")
+    """One class: frontmatter with id, name, definition, rules, side, examples; then free text."""
+    made, findings = read_class(data, path)
+    if made is None:
+        raise bad_file(findings)
+    if made.facts and compile_rule(made.facts) is None:
+        raise BadFile(f"{path}: `facts: {made.facts}` is no rule", hint=RULES)
     return made
+
+
+def rule_of(known: FailureClass) -> Rule | None:
+    """The test of a class by facts; None for one that is told in prose only."""
+    return compile_rule(_told(known))
+
+
+def _told(known: FailureClass) -> str:
+    return known.facts or known.decision_rule
 
 
 def compile_rule(text: str) -> Rule | None:
@@ -111,8 +122,10 @@ def assign(
     A class whose rule names more facts goes before one that names fewer, so that a narrow class
     is not swallowed by a broad one.
     """
-    rules = [(c, rule) for c in classes if (rule := compile_rule(c.decision_rule)) is not None]
-    rules.sort(key=lambda pair: (-len(pair[0].decision_rule.split()), pair[0].id))
+    rules = [(c, rule) for c in classes if (rule := rule_of(c)) is not None]
+    rules.sort(
+        key=lambda pair: (-len((pair[0].facts or pair[0].decision_rule).split()), pair[0].id)
+    )
     found: dict[str, list[Failure]] = {}
     left = []
     for failure in failures:

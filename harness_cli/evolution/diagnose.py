@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from harness_cli.evolution.advice import Stage, advise, as_data
-from harness_cli.evolution.classes import assign, compile_rule
+from harness_cli.evolution.classes import assign, rule_of
 from harness_cli.evolution.clusters import cluster, nearest_class
 from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
@@ -112,7 +112,7 @@ def _known(
 ) -> tuple[dict[str, list[Failure]], list[Failure]]:
     """Assigned by rule first, then, for classes told in prose, by likeness."""
     known, left = assign(failures, classes)
-    prose = [c for c in classes if compile_rule(c.decision_rule) is None]
+    prose = [c for c in classes if rule_of(c) is None]
     near = nearest_class(left, prose)
     for i, class_id in near.items():
         known.setdefault(class_id, []).append(left[i])

@@ -14,6 +14,9 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: str
     definition: str
     decision_rule: str = ""
+    """For people (and a model): when a failure belongs here."""
+    facts: str = ""
+    """The same for a program, in the small language of `evolution.classes`."""
     side: Side = "harness"
     examples: tuple[str, ...] = ()
     body: str = ""
@@ -92,6 +95,9 @@ class Op(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     value: Any = None
     remove: bool = False
     """`set-frontmatter` and `json-pointer`: take the entry away instead of setting it."""
+    placed: float | None = None
+    """Likeness (0–1) by which a model's hunk was placed where its text is not exactly; such a hunk
+    is a suggestion that a person must accept by name. None: exact."""
     decision: Decision = Decision()
 
 

@@ -1,0 +1,281 @@
+"""A confirmed proposal becomes one commit on `evolve/<n>`, or nothing at all.
+
+The commit is made by plumbing: no working tree and no index is read or written, dirty or not. In
+this order, each step before anything is written: every hunk decided; never used before; its base
+still the newest harness of some branch; paths, regions and code allowed; every operation applies;
+the result passes the harness check.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from harness_cli.errors import BadFile, RepoError, Stale, UsageError
+from harness_cli.evaluation.seal import openings
+from harness_cli.evolution.ops import apply_ops
+from harness_cli.evolution.proposal_file import chosen_ops, hunks, now
+from harness_cli.evolution.review import deciders, need_decisions
+from harness_cli.evolution.safety import check_changes, check_ops
+from harness_cli.harness.load import state_from_files
+from harness_cli.harness.parts import content, judges
+from harness_cli.records.diagnosis import Proposal
+from harness_cli.store.project import Project
+from harness_cli.store.repo import Repo
+from harness_cli.store.tree import FILE, Entry
+
+USED = Path(".harness") / "applied"
+"""Below the project: one file per used nonce."""
+_BRANCH = re.compile(r"refs/heads/evolve/(\d+)$")
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    proposal: str
+    commit: str
+    branch: str
+    harness_id: str
+    files: tuple[str, ...]
+    undo: str
+    """The command that takes it back."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A proposal's result before it is committed: checked, loadable, different."""
+
+    base_commit: str
+    harness_id: str
+    changes: dict[str, bytes | None]
+
+
+def apply(
+    project: Project,
+    proposal: Proposal,
+    *,
+    allow_code: bool = False,
+    judge: str | None = None,
+    command: str = "harness edit review FILE",
+) -> Applied:
+    """Commit the accepted hunks of a proposal on a new branch.
+
+    Raises `NeedsPerson` while hunks are undecided, `Stale` when the base is no branch's newest
+    harness any more or the proposal was used, `BadFile` when an operation does not apply or the
+    result is no valid harness, `Refused` for what no edit may touch. Nothing is written then.
+    """
+    need_decisions(proposal, command)
+    _refuse_used(project, proposal)
+    repo = Repo.open(project.harness)
+    made = candidate(project, repo, proposal, allow_code=allow_code, judge=judge)
+    branch = f"evolve/{_next(repo)}"
+    with _single_use(project, proposal) as record:
+        commit = repo.commit_files(
+            branch,
+            made.base_commit,
+            project.harness,
+            made.changes,
+            message_of(project, proposal),
+        )
+        record(commit, branch)
+    where = "" if _same(repo.root, project.root) else f" -C {project.config.harness}"
+    return Applied(
+        proposal=proposal.id,
+        commit=commit,
+        branch=branch,
+        harness_id=made.harness_id,
+        files=tuple(made.changes),
+        undo=f"git{where} branch -D {branch}",
+    )
+
+
+def candidate(
+    project: Project,
+    repo: Repo,
+    proposal: Proposal,
+    *,
+    allow_code: bool = False,
+    judge: str | None = None,
+) -> Candidate:
+    """The harness that the accepted hunks make, checked; nothing is written."""
+    ops = chosen_ops(proposal)
+    if not ops:
+        raise UsageError(
+            f"proposal `{proposal.id}` has no accepted hunk", hint="there is nothing to apply"
+        )
+    base = find_base(project, repo, proposal, judge=judge)
+    entries = repo.files(base, project.harness)
+    modes = {path: entry.mode for path, entry in entries.items()}
+    check_ops(ops, modes, judge=judge, folder=project.harness)
+    before = {path: entry.data for path, entry in entries.items()}
+    changes = apply_ops(before, ops)
+    if not changes:
+        raise UsageError(f"proposal `{proposal.id}` changes nothing")
+    check_changes(before, changes, allow_code=allow_code)
+    return Candidate(
+        base_commit=base,
+        harness_id=_checked(repo, changed_entries(entries, changes), proposal, judge),
+        changes=changes,
+    )
+
+
+def changed_entries(
+    entries: Mapping[str, Entry], changes: Mapping[str, bytes | None]
+) -> dict[str, Entry]:
+    """The files after the changes, each with the mode it had."""
+    kept = {path: entry for path, entry in entries.items() if path not in changes}
+    for path, data in changes.items():
+        if data is not None:
+            kept[path] = Entry(entries[path].mode if path in entries else FILE, data)
+    return kept
+
+
+def _checked(repo: Repo, files: Mapping[str, Entry], proposal: Proposal, judge: str | None) -> str:
+    part = judges(files).get(judge, {}) if judge else files
+    try:
+        state = state_from_files(part, object_format=repo.object_format, judge=judge is not None)
+    except BadFile as exc:
+        raise BadFile(
+            f"proposal `{proposal.id}` would break the harness; nothing was written\n{exc}",
+            hint="reject or change the hunk that touches this file, then apply again",
+        ) from exc
+    return state.id
+
+
+def find_base(project: Project, repo: Repo, proposal: Proposal, *, judge: str | None = None) -> str:
+    """The commit to build on: a branch tip (HEAD first, then `evolve/*`) that holds the base.
+
+    Raises `Stale` when no branch's newest harness is the base any more.
+    """
+    tips = [head] if (head := repo.head()) else []
+    refs = repo.refs("refs/heads/")
+    tips += sorted(set(refs.values()) - set(tips))
+    for tip in tips:
+        if base_id(project, repo, tip, judge) == proposal.base:
+            return tip
+    if proposal.base_commit is None:
+        raise Stale(
+            f"the base of proposal `{proposal.id}` was never committed",
+            hint="commit the harness, evaluate it, and make the proposal anew",
+        )
+    raise Stale(
+        f"proposal `{proposal.id}` was made for harness {proposal.base[:12]}, which is no branch's "
+        "newest harness any more",
+        hint="evaluate the harness as it is now, then `harness diagnose` and `harness edit`",
+    )
+
+
+def base_id(project: Project, repo: Repo, rev: str, judge: str | None = None) -> str | None:
+    """The harness id (or that of a judge) at a commit; None where there is none."""
+    try:
+        files = repo.files(rev, project.harness)
+    except RepoError:
+        return None
+    part = judges(files).get(judge, {}) if judge else content(files)
+    return repo.tree_id(part) if part else None
+
+
+def is_stale(project: Project, proposal: Proposal, *, judge: str | None = None) -> str | None:
+    """Why a proposal could not be applied now; None when it could."""
+    if (project.root / USED / f"{_safe(proposal)}.json").exists():
+        return "it was applied before"
+    try:
+        find_base(project, Repo.open(project.harness), proposal, judge=judge)
+    except Stale as exc:
+        return str(exc)
+    return None
+
+
+def message_of(project: Project, proposal: Proposal) -> str:
+    """Subject, the accepted edits, and trailers that link everything back."""
+    taken: dict[str, tuple[str, int]] = {}
+    for _, edit, op in hunks(proposal):
+        if op.decision.state in ("accept", "modify"):
+            words = edit.rationale.strip().splitlines() or [""]
+            taken[edit.id] = (words[0], taken.get(edit.id, ("", 0))[1] + 1)
+    lines = [f"- {name}: {words}" for name, (words, _) in taken.items()]
+    people, scripts = deciders(proposal)
+    trailers = [f"Proposal: {proposal.id}", f"Diagnosis: {proposal.diagnosis}"]
+    trailers += [f"Base: {proposal.base}", f"Proposer: {proposal.proposer}"]
+    trailers += [f"Reviewed-by: {name}" for name in people]
+    trailers += [f"Accepted-by-script: {name}" for name in scripts]
+    trailers += _after_opening(project)
+    plural = "edit" if len(taken) == 1 else "edits"
+    subject = f"Evolve the harness: {len(taken)} {plural} from diagnosis {proposal.diagnosis}"
+    listed = "\n".join(lines)
+    return f"{subject}\n\n{listed}\n\n" + "\n".join(map(_one_line, trailers)) + "\n"
+
+
+def _after_opening(project: Project) -> list[str]:
+    """A sealed split was opened before this edit: the edit is marked (TR §5.5)."""
+    opened = openings(project.evalsets / "seal.log.jsonl")
+    named = sorted({f"{o.evalset}/{o.split}" for o in opened})
+    return [f"After-opening: {', '.join(named)}"] if named else []
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _next(repo: Repo) -> int:
+    found = (_BRANCH.match(ref) for ref in repo.refs("refs/heads/evolve/"))
+    return max((int(m[1]) for m in found if m), default=0) + 1
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.resolve() == b.resolve()
+
+
+def _safe(proposal: Proposal) -> str:
+    if not re.fullmatch(r"[0-9a-f]{16,64}", proposal.nonce):
+        raise BadFile(
+            f"the nonce of proposal `{proposal.id}` is no hexadecimal number",
+            hint="make the proposal anew with `harness edit --plan-only`",
+        )
+    return proposal.nonce
+
+
+def _refuse_used(project: Project, proposal: Proposal) -> None:
+    path = project.root / USED / f"{_safe(proposal)}.json"
+    if path.exists():
+        raise Stale(
+            f"proposal `{proposal.id}` was applied before",
+            hint="a proposal is good for one use; `harness edit` makes a new one",
+        )
+
+
+@contextmanager
+def _single_use(project: Project, proposal: Proposal) -> "Iterator[Recorder]":
+    """Holds the nonce while the commit is made; a failure gives it back."""
+    path = project.root / USED / f"{_safe(proposal)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        raise Stale(
+            f"proposal `{proposal.id}` was applied before", hint="a proposal is good for one use"
+        ) from None
+    recorder = Recorder(fd, proposal.id)
+    try:
+        yield recorder
+    finally:
+        os.close(fd)
+        if not recorder.written:
+            path.unlink()
+
+
+class Recorder:
+    """Writes what a used proposal became."""
+
+    def __init__(self, fd: int, proposal: str) -> None:
+        self._fd, self._proposal = fd, proposal
+        self.written = False
+
+    def __call__(self, commit: str, branch: str) -> None:
+        """The commit is there: the nonce is spent."""
+        self.written = True
+        record = {"proposal": self._proposal, "commit": commit, "branch": branch, "at": now()}
+        os.write(self._fd, msgspec.json.encode(record) + b"\n")
+        os.fsync(self._fd)
