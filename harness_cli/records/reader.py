@@ -97,12 +97,19 @@ def _load(text: str, loader: Any, name: str) -> Any:
         mark = getattr(exc, "problem_mark", None)
         line = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         problem = getattr(exc, "problem", None) or str(exc).splitlines()[0]
-        hint = None
-        if "mapping values are not allowed" in str(problem):
-            hint = "a value that holds `: ` must stand in quotes"
-        elif "found character '\\t'" in str(problem):
-            hint = "indent with blanks, not with tabs"
-        raise BadFile(f"{name}:{line}: {problem}", hint=hint) from exc
+        raise BadFile(
+            f"{name}:{line}: {problem}", hint=_yaml_hint(text, str(problem), mark)
+        ) from exc
+
+
+def _yaml_hint(text: str, problem: str, mark: Any) -> str | None:
+    """The fix for the two mistakes that people make most."""
+    if "mapping values are not allowed" in problem:
+        return "a value that holds `: ` must stand in quotes"
+    shown = text.splitlines()[mark.line : mark.line + 1] if mark else []
+    if shown and "\t" in shown[0][: mark.column + 1]:
+        return "indent with blanks, not with tabs"
+    return None
 
 
 def dump_yaml(value: Any) -> str:

@@ -1,0 +1,128 @@
+"""Files into records: every error carries its place and, where there is one, the fix."""
+
+import pytest
+
+from harness_cli.errors import BadFile
+from harness_cli.records.config import ProjectConfig
+from harness_cli.records.gates import GatesFile
+from harness_cli.records.harness import Hook, Pipeline
+from harness_cli.records.reader import (
+    decode,
+    dump_yaml,
+    load_yaml,
+    parse_json,
+    parse_yaml,
+    read_yaml,
+    text_of,
+)
+from harness_cli.records.run import RunConfig
+
+GATES = """\
+schema: 1
+gates:
+  - {name: a, kind: judge}
+  - name: b
+    kind: latency
+    minimun_n: 3
+"""
+
+
+def refused(text, kind):
+    with pytest.raises(BadFile) as caught:
+        parse_yaml(text, kind, name="f.yaml")
+    return str(caught.value), caught.value.hint or ""
+
+
+def test_an_unknown_key_is_shown_with_line_and_the_nearest_known_one():
+    message, hint = refused(GATES, GatesFile)
+    assert message.startswith("f.yaml:6: ")
+    assert "minimun_n" in message
+    assert hint == "did you mean `minimum_n`?"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line", "words"),
+    [
+        ("schema: one\n", ProjectConfig, 1, "Expected `int`"),
+        ("schema: 1\npolicies:\n  x: {kind: magic}\n", ProjectConfig, 3, "magic"),
+        ("blocks:\n  - name: a\n  - {nme: b}\n", Pipeline, 3, "nme"),
+        ("name: h\nevent: sometimes\n", Hook, 2, "sometimes"),
+        ("gates: 3\n", GatesFile, 1, "array"),
+        ("{}\n", GatesFile, 1, "gates"),
+    ],
+)
+def test_a_wrong_value_is_shown_with_its_line(text, kind, line, words):
+    message, _ = refused(text, kind)
+    assert message.startswith(f"f.yaml:{line}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hint"),
+    [
+        ("a: 1\na: 2\n", "stands twice", None),
+        ("a: b: c\n", "mapping values", "must stand in quotes"),
+        ("a:\n\t- b\n", "", "not with tabs"),
+        ("a: [1, 2\n", "", None),
+        ("a: !!python/object/apply:os.system [ls]\n", "constructor", None),
+        ("? [1, 2]\n: x\n", "plain text", None),
+        ("a: 1\n---\nb: 2\n", "", None),
+    ],
+)
+def test_broken_yaml_is_refused_with_place(text, words, hint):
+    with pytest.raises(BadFile) as caught:
+        load_yaml(text, name="f.yaml")
+    assert str(caught.value).startswith("f.yaml:")
+    assert words in str(caught.value)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_dates_and_versions_stay_the_text_they_are():
+    assert load_yaml("a: 2026-01-02\nb: yes it is\n", name="f") == {
+        "a": "2026-01-02",
+        "b": "yes it is",
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbfname: x\r\nevent: request\r\n",
+        "name: x\nevent: request\n".encode("utf-16"),
+        b"name: x\revent: request\r",
+    ],
+    ids=["bom-crlf", "utf-16", "cr"],
+)
+def test_marked_and_foreign_line_ends_are_read(tmp_path, data):
+    (tmp_path / "h.yaml").write_bytes(data)
+    assert read_yaml(tmp_path / "h.yaml", Hook).name == "x"
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_place():
+    with pytest.raises(BadFile, match="byte 2 is not UTF-8"):
+        text_of(b"ab\xff", name="f")
+
+
+@pytest.mark.parametrize("make", ["missing", "folder"])
+def test_a_file_that_is_not_there_is_a_clear_error(tmp_path, make):
+    path = tmp_path / "x.yaml"
+    if make == "folder":
+        path.mkdir()
+    with pytest.raises(BadFile, match=r"x\.yaml"):
+        read_yaml(path, Hook)
+
+
+@pytest.mark.parametrize("text", ['{"id": "x"', "not json", "[1]", '{"id": 3}'])
+def test_a_torn_or_foreign_json_file_is_refused(text):
+    with pytest.raises(BadFile, match=r"run\.json"):
+        parse_json(text, RunConfig, name="run.json")
+
+
+def test_plain_data_is_refused_with_its_path():
+    with pytest.raises(BadFile, match=r"gates\[0\]\.kind"):
+        decode(GatesFile, {"gates": [{"name": "a", "kind": "none"}]})
+
+
+def test_dumped_yaml_reads_back_as_the_same_value():
+    made = parse_yaml(GATES.replace("minimun_n", "minimum_n"), GatesFile, name="f")
+    assert parse_yaml(dump_yaml(made), GatesFile, name="g") == made
