@@ -6,7 +6,6 @@ from typing import Any
 from harness_cli.harness.tools import skill_argument
 from harness_cli.records.harness import Skill, Tool
 from harness_cli.records.trajectory import ToolErrorKind, ToolResult
-from harness_cli.runtime.language import in_language
 from harness_cli.runtime.session import Session
 
 
@@ -57,11 +56,7 @@ def _no_skill(session: Session, name: str) -> ToolResult:
 
 
 def _refuse(session: Session, reason: str) -> ToolResult:
-    """The refusal is noted; what is said about it is still the policy's to write."""
+    """The rollout ends with this call: nothing is said in public."""
     session.refused = True
-    replies = session.prepared.state.replies.refusal
-    said = in_language(replies, session.request)
-    content = "Refusal noted. Decline in one friendly sentence, or say nothing."
-    if said:
-        content += f" For example: {said}"
-    return ToolResult(ok=True, content=content, structured={"refused": True, "reason": reason})
+    structured = {"refused": True, "reason": reason}
+    return ToolResult(ok=True, content="Nothing is said in public.", structured=structured)

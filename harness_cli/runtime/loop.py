@@ -69,11 +69,20 @@ def broken(exc: Exception) -> Ended:
     return Ended(StopReason.ERROR, error, route=Route.CONSERVATIVE)
 
 
+def rounds_of(session: Session) -> int:
+    """The round limit: the profile's, or the pipeline's `max_rounds` where that is lower."""
+    if session.agent.kind == "bare":
+        return 1
+    own = session.prepared.constraints.get("max_rounds")
+    most = session.agent.limits.rounds
+    return min(most, own.value) if own is not None else most
+
+
 async def converse(session: Session) -> None:
     """The stages in order; returns once a reply passed, raises `Ended` when none can."""
     await load_context(session)
     assemble_prompt(session)
-    for _ in range(1 if session.agent.kind == "bare" else session.agent.limits.rounds):
+    for _ in range(rounds_of(session)):
         if session.meter.spent():
             raise Ended(StopReason.TIMEOUT, "the whole-trajectory limit ran out")
         if await one_round(session):

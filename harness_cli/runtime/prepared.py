@@ -7,7 +7,7 @@ import msgspec
 
 from harness_cli.harness.tools import offered
 from harness_cli.records.canonical import digest
-from harness_cli.records.harness import HarnessState, Pipeline, Tool
+from harness_cli.records.harness import Constraint, HarnessState, Pipeline, Tool
 from harness_cli.runtime.hooks.command import Workshop
 from harness_cli.runtime.hooks.compiled import HookBook, compile_hooks
 from harness_cli.runtime.react import REACT_BLOCK, react_state
@@ -28,7 +28,7 @@ class Prepared:
     """The same in OpenAI form."""
     tools_digest: str
     hooks: HookBook
-    constraints: dict[str, int]
+    constraints: dict[str, Constraint]
     workshop: Workshop
     mcp_tools: frozenset[str] = frozenset()
 
@@ -63,7 +63,7 @@ def prepare(
         definitions=definitions,
         tools_digest=digest(definitions) if definitions else "",
         hooks=compile_hooks(hooks),
-        constraints={name: c.value for name, c in used.constraints.items()},
+        constraints=used.constraints,
         workshop=Workshop(state.files),
         mcp_tools=frozenset(
             t.tool.name for server in state.lock.servers.values() for t in server.values()

@@ -6,7 +6,7 @@ passes the same stop gate, and what follows it is a fixed text of the harness.
 
 from harness_cli.errors import ProviderError
 from harness_cli.records.chat import ChatRequest, Message
-from harness_cli.records.trajectory import Route, StopReason
+from harness_cli.records.trajectory import Route
 from harness_cli.runtime.ask import bounded_call, without_reasoning
 from harness_cli.runtime.hooks.check_text import comments_of
 from harness_cli.runtime.language import in_language
@@ -20,8 +20,6 @@ async def recover(session: Session, end: Ended) -> None:
     """Give the rollout the best end that is left: the reasons stay on the trajectory."""
     session.close_turn()
     session.stop, session.error = end.stop, end.error
-    if session.refused and end.stop is StopReason.MAX_ROUNDS:
-        session.stop = StopReason.REFUSED
     if session.agent.kind == "bare":
         session.reply = ""
         return
@@ -99,12 +97,4 @@ def compact_messages(session: Session) -> list[Message]:
 
 def _conservative(session: Session) -> str:
     """The fixed text for a private channel."""
-    replies = session.prepared.state.replies
-    if session.refused and replies.refusal:
-        return in_language(replies.refusal, session.request)
-    return in_language(replies.conservative, session.request)
-
-
-def refusal_text(session: Session) -> str:
-    """What is said after `refuse` when the policy says nothing itself; "" is silence."""
-    return in_language(session.prepared.state.replies.refusal, session.request)
+    return in_language(session.prepared.state.replies.conservative, session.request)

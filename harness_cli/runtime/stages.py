@@ -9,8 +9,8 @@ from harness_cli.records.chat import ChatReply
 from harness_cli.records.request import Comment, Request
 from harness_cli.records.trajectory import Route, StopReason
 from harness_cli.runtime.ask import ask
+from harness_cli.runtime.language import in_language
 from harness_cli.runtime.messages import HOOK_MARK, assistant_turn, hook_turn
-from harness_cli.runtime.recovery import refusal_text
 from harness_cli.runtime.session import Ended, Session
 from harness_cli.runtime.toolbox import ended_by, read_calls, run_calls
 
@@ -65,7 +65,8 @@ async def one_round(session: Session) -> bool:
         raise ended_by(ruling)
     reply = await ask(session)
     asked = read_calls(session, reply)
-    ruling, _ = await session.ask_hooks("after_model", answer=reply, asked=asked)
+    text = (reply.content or "").strip()
+    ruling, moment = await session.ask_hooks("after_model", answer=reply, asked=asked, reply=text)
     session.keep_hooks(ruling, of_step=True)
     denied = dict(ruling.calls)
     if ruling.action in ("fallback", "suppress") or (ruling.action == "deny" and not asked):
@@ -75,11 +76,11 @@ async def one_round(session: Session) -> bool:
         if ruling.action != "allow":
             denied = dict.fromkeys(range(len(asked)), ruling.message) | denied
         await run_calls(session, asked, denied)
-        return False
+        return decline(session) if session.refused else False
     if ruling.action == "retry":
         try_again(session, reply, ruling.message)
         return False
-    return await stop_gate(session, reply)
+    return await stop_gate(session, reply, moment.reply)
 
 
 async def _refuse_all(session: Session, reply: ChatReply) -> None:
@@ -89,11 +90,8 @@ async def _refuse_all(session: Session, reply: ChatReply) -> None:
         await run_calls(session, asked, dict.fromkeys(range(len(asked)), "the rollout ended here"))
 
 
-async def stop_gate(session: Session, reply: ChatReply) -> bool:
+async def stop_gate(session: Session, reply: ChatReply, text: str) -> bool:
     """4. The stop gate: `before_reply` hooks pass the reply, change it, or start another round."""
-    text = (reply.content or "").strip()
-    if not text and session.refused:
-        text = refusal_text(session)
     ruling, moment = await session.ask_hooks("before_reply", reply=text, answer=reply)
     session.keep_hooks(ruling, of_step=True)
     if ruling.action == "allow":
@@ -115,7 +113,15 @@ def try_again(session: Session, reply: ChatReply, message: str) -> None:
 def extract_reply(session: Session, text: str) -> None:
     """5. Extract the reply; its reasoning was taken out when the answer came in."""
     session.reply = text
-    session.stop = StopReason.REFUSED if session.refused else StopReason.COMPLETED
+    session.stop = StopReason.COMPLETED
+
+
+def decline(session: Session) -> bool:
+    """5. The end after `refuse`: silence in public, the harness's own words in private."""
+    session.stop = StopReason.REFUSED
+    if session.request.channel == "private":
+        session.reply = in_language(session.prepared.state.replies.refusal, session.request)
+    return True
 
 
 async def dispatch_reply(session: Session) -> None:

@@ -108,7 +108,7 @@ def state(*hooks, tools=TOOLS, skills=SKILLS, **changes):
             "pipelines": {
                 "default": Pipeline(
                     blocks=(Block(name="base"),),
-                    constraints={"reply_words": Constraint(value=8, range=(4, 40))},
+                    constraints={"reply_words": Constraint(value=8, range=(4, 40), unit="words")},
                 )
             },
             "blocks": {"base": "You host a live room."},

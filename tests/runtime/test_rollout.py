@@ -55,9 +55,7 @@ def test_parallel_calls_run_at_once_and_are_observed_in_call_order(stage):
         "get_product": lambda a: slow("get_product", 0.06),
         "get_stock": lambda a: slow("get_stock", 0.01),
     }
-    done = stage.run(
-        [tool_reply(LOOK, ("get_stock", {"product": "p-1"})), "Yes."], answers=answers
-    )
+    done = stage.run([tool_reply(LOOK, ("get_stock", {"product": "p-1"})), "Yes."], answers=answers)
     assert max(most) == 2
     assert [c.name for c in done.calls] == ["get_product", "get_stock"]
     assert [m.get("tool_call_id") for m in done.steps[1].messages[1:]] == ["call_0", "call_1"]
@@ -121,7 +119,9 @@ def test_an_unknown_tool_is_not_found_and_the_known_ones_are_named(stage):
 
 
 def test_calls_without_an_id_or_with_the_same_one_get_their_own(stage):
-    calls = tuple(RawToolCall(id=i, name="get_product", arguments='{"link_id": 1}') for i in ("", "a", "a"))
+    calls = tuple(
+        RawToolCall(id=i, name="get_product", arguments='{"link_id": 1}') for i in ("", "a", "a")
+    )
     done = stage.run([ChatReply(tool_calls=calls), "89 yuan."])
     ids = [c.id for c in done.calls]
     assert len(set(ids)) == 3
@@ -150,17 +150,28 @@ def test_a_tool_whose_executor_is_missing_is_unavailable(stage):
 
 
 def test_a_renamed_tool_reaches_its_executor_under_the_old_names(stage):
-    renamed = stage.tool("peek", "position", types={"position": "integer"}, operation="get_product",
-                         arguments={"position": "link_id"})
-    done = stage.run([tool_reply(("peek", {"position": 1})), "89."], state=stage.state(tools=(renamed,)))
+    renamed = stage.tool(
+        "peek",
+        "position",
+        types={"position": "integer"},
+        operation="get_product",
+        arguments={"position": "link_id"},
+    )
+    done = stage.run(
+        [tool_reply(("peek", {"position": 1})), "89."], state=stage.state(tools=(renamed,))
+    )
     assert stage.executor.calls == [("get_product", {"link_id": 1})]
     assert done.calls[0].arguments == {"position": 1}
 
 
 def test_an_unknown_skill_is_not_found_with_the_nearest_name(stage):
-    state = stage.state(tools=(stage.tool("load_skill", "skill", executor="builtin"),), skills=stage.state().skills)
+    state = stage.state(
+        tools=(stage.tool("load_skill", "skill", executor="builtin"),), skills=stage.state().skills
+    )
     free = msgspec.structs.replace(state.tools[0], input_schema={"type": "object"})
-    done = stage.run([tool_reply(("load_skill", {})), "Hm."], state=msgspec.structs.replace(state, tools=(free,)))
+    done = stage.run(
+        [tool_reply(("load_skill", {})), "Hm."], state=msgspec.structs.replace(state, tools=(free,))
+    )
     assert done.calls[0].result.error is ToolErrorKind.NOT_FOUND
     assert done.skills_loaded == ()
 
@@ -248,8 +259,10 @@ def test_a_private_channel_gets_the_conservative_reply_in_its_language(stage, te
 
 
 def test_spent_rounds_end_in_the_compact_fallback_with_what_tools_said(stage):
-    done = stage.run([tool_reply(LOOK), tool_reply(("get_product", {"link_id": 1})), "It is 89 yuan."],
-                     limits=Limits(rounds=2))
+    done = stage.run(
+        [tool_reply(LOOK), tool_reply(("get_product", {"link_id": 1})), "It is 89 yuan."],
+        limits=Limits(rounds=2),
+    )
     assert (done.stop, done.route) == (StopReason.MAX_ROUNDS, Route.COMPACT)
     assert done.reply == "It is 89 yuan."
     compact = stage.policy.requests[-1]
@@ -259,14 +272,33 @@ def test_spent_rounds_end_in_the_compact_fallback_with_what_tools_said(stage):
     assert done.fell_back
 
 
-def test_a_policy_that_refuses_says_so_in_its_own_words(stage):
-    done = stage.run([tool_reply(("refuse", {"reason": "medical advice"})), "I had better not."])
-    assert (done.stop, done.reply) == (StopReason.REFUSED, "I had better not.")
+@pytest.mark.parametrize(
+    ("channel", "said"), [("public", ""), ("private", "I cannot help with that.")]
+)
+def test_a_refusal_ends_the_rollout_in_silence_or_with_the_configured_words(stage, channel, said):
+    done = stage.run(
+        [tool_reply(("refuse", {"reason": "spam"}))],
+        request=stage.ask_for("buy followers", channel=channel),
+    )
+    assert (done.stop, done.route, done.reply) == (StopReason.REFUSED, Route.NORMAL, said)
+    assert done.calls[0].result.structured == {"refused": True, "reason": "spam"}
 
 
-def test_silence_after_a_refusal_is_the_configured_refusal(stage):
-    done = stage.run([tool_reply(("refuse", {"reason": "x"})), ""])
-    assert (done.stop, done.reply) == (StopReason.REFUSED, "I cannot help with that.")
+def test_the_pipeline_may_lower_the_round_limit_and_never_raise_it(stage):
+    from harness_cli.records.harness import Block, Constraint, Pipeline
+
+    for value, rounds in ((2, 2), (6, 3)):
+        pipeline = Pipeline(
+            blocks=(Block(name="base"),),
+            constraints={"max_rounds": Constraint(value=value, range=(2, 6))},
+        )
+        done = stage.run(
+            [tool_reply(LOOK)] * rounds + ["Short."],
+            state=stage.state(pipelines={"default": pipeline}),
+            limits=Limits(rounds=3),
+        )
+        assert done.stop is StopReason.MAX_ROUNDS
+        assert len(done.calls) == rounds
 
 
 def test_a_bare_agent_answers_its_prompt_in_one_call_without_tools(stage):
@@ -304,12 +336,21 @@ def test_empty_comments_are_dropped(stage):
 
 
 def test_actions_beside_the_reply_come_from_calls_that_succeeded(stage):
-    move = stage.tool("bring_up", "link_id", types={"link_id": "integer"}, mutates=True,
-                      operation="change_presentation_order")
-    done = stage.run([tool_reply(("bring_up", {"link_id": 2})), "Moved."], state=stage.state(tools=(move,)),
-                     answers={"change_presentation_order": {"product": "p-2"}})
-    assert done.actions == ({"product": "p-2", "type": "move_product", "tool": "bring_up",
-                             "arguments": {"link_id": 2}},)
+    move = stage.tool(
+        "bring_up",
+        "link_id",
+        types={"link_id": "integer"},
+        mutates=True,
+        operation="change_presentation_order",
+    )
+    done = stage.run(
+        [tool_reply(("bring_up", {"link_id": 2})), "Moved."],
+        state=stage.state(tools=(move,)),
+        answers={"change_presentation_order": {"product": "p-2"}},
+    )
+    assert done.actions == (
+        {"product": "p-2", "type": "move_product", "tool": "bring_up", "arguments": {"link_id": 2}},
+    )
 
 
 def test_tools_and_instructions_of_an_item_are_laid_over_the_state(stage):

@@ -42,7 +42,9 @@ def parallel_mutations(limit: int = 1) -> Found:
     """At most `limit` calls of one answer change anything: their order would be undefined."""
 
     def check(moment: Moment) -> Objection | None:
-        changing = [i for i, a in enumerate(moment.asked) if a.tool is not None and _changes(a)]
+        changing = [
+            i for i, a in enumerate(moment.asked_calls()) if a.tool is not None and _changes(a)
+        ]
         if len(changing) <= limit:
             return None
         return Objection(
@@ -57,11 +59,11 @@ def repeat_call(limit: int = 2) -> Found:
     """The same call with the same arguments is not made more than `limit` times."""
 
     def check(moment: Moment) -> Objection | None:
-        if not moment.asked:
+        if not moment.asked_calls():
             return None
         seen = _counted(moment)
         again: list[int] = []
-        for index, asked in enumerate(moment.asked):
+        for index, asked in enumerate(moment.asked_calls()):
             key = _key(asked)
             seen[key] += 1
             if seen[key] > limit:
@@ -80,12 +82,12 @@ def loop_stop(limit: int = 3) -> Found:
     """The rollout does not repeat itself: one call, or one refused text, `limit` times over."""
 
     def check(moment: Moment) -> Objection | None:
-        seen = _counted(moment)
-        seen.update(_key(a) for a in moment.asked)
-        if moment.asked and max(seen[_key(a)] for a in moment.asked) >= limit:
+        asked, seen = moment.asked_calls(), _counted(moment)
+        seen.update(_key(a) for a in asked)
+        if asked and max(seen[_key(a)] for a in asked) >= limit:
             return Objection(reason=f"the same call was made {limit} times")
         text = (moment.answer.content or "").strip() if moment.answer else ""
-        if text and not moment.asked and moment.said.count(text) + 1 >= limit:
+        if text and not asked and moment.said.count(text) + 1 >= limit:
             return Objection(reason=f"the same refused text was proposed {limit} times")
         return None
 

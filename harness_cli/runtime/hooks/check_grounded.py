@@ -87,11 +87,11 @@ def _known(moment: Moment) -> set[float]:
 def _supported(kind: str, number: float, words: str, known: set[float]) -> bool:
     if number in known:
         return True
-    if kind == "percent" and "折" in words:
-        paid = number * 10 if number < 10 else number  # 8折 and 85折: tenths or hundredths paid
-        return paid in known or round(100 - paid, 4) in known
     if kind == "percent":
-        return round(number / 100, 6) in known or round(1 - number / 100, 6) in known
+        # 8折 and 85折 are what is paid, in tenths and hundredths; `20%` is paid or taken off.
+        share = number * 10 if "折" in words and number < 10 else number
+        forms = {share, 100 - share, share / 100, 1 - share / 100}
+        return bool({round(f, 6) for f in forms if f not in (0, 100)} & known)
     if kind == "days":
         return _span(number, words) & known != set()
     return False

@@ -33,6 +33,21 @@ _REPAIRS: dict[str, list[tuple[str, str]]] = {
     "urls": [(_FORMATS["urls"], "")],
     "list": [(r"(?m)^\s*(?:[-*•]|\d{1,2}[.)])\s+", "")],
 }
+ASKED = (
+    r"\b(?:are|r) (?:you|u) (?:an? )?(?:real|human|person|robot|bot|ai)\b",
+    r"\breal (?:person|human)\b",
+    r"真人|机器人|人工智能|数字人",
+)
+DISCLOSED = (r"\b(?:AI|virtual|digital|avatar)\b|人工智能|虚拟|数字人|AI",)
+CLAIMED = (
+    r"\bI(?:'m| am) (?:an? )?(?:real|human|actual)\b|\bI(?:'m| am) not (?:an? )?(?:robot|bot|AI)\b",
+    r"我(?:就)?是真人|我不是(?:机器人|AI|数字人)",
+)
+PROMISES = (
+    r"\b(?:I|we) (?:guarantee|promise)\b|\bguaranteed\b|\b100 ?% (?:safe|effective)\b",
+    r"保证|包好|包治|百分之?百(?:有效|安全)|绝对(?:有效|安全)",
+)
+"""What the two checks look for where a hook names nothing of its own."""
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LETTER = re.compile(r"[A-Za-z]")
 _SENTENCE_END = re.compile(r"[.!?。！？…](?=\s|$|[\u3400-\u9fff])|[。！？]")
@@ -103,28 +118,35 @@ def length(
 ) -> Found:
     """The reply fits: in characters, in words, or in the pipeline's constraint of that name.
 
-    A constraint counts words for text in Latin letters and characters for Chinese. Repair: cut at
-    the last sentence that fits.
+    A constraint counts in its own `unit`: characters, words (a Chinese character is one) or
+    sentences. Repair: cut at the last sentence that fits.
     """
     if max_chars is None and max_words is None and constraint is None:
         raise HookError("check `length`: one of max_chars, max_words, constraint is needed")
 
     def check(moment: Moment) -> Objection | None:
-        text = moment.reply
-        stated = moment.constraints.get(constraint) if constraint else None
-        chinese = language(text) == "zh"
-        words = len(_HAN.findall(text)) if chinese else len(text.split())
-        for count, limit, unit in (
-            (len(text), max_chars, "characters"),
-            (words, max_words, "words"),
-            (words, stated, "characters" if chinese else "words"),
-        ):
-            if limit is not None and count > limit:
+        limits = [(max_chars, "characters"), (max_words, "words")]
+        stated = moment.constraints.get(constraint or "")
+        if stated is not None:
+            limits.append((stated.value, stated.unit or "words"))
+        for limit, unit in limits:
+            if limit is None:
+                continue
+            count = _count(moment.reply, unit)
+            if count > limit:
                 reason = f"the reply has {count} {unit}, over the limit of {limit}"
-                return Objection(reason=reason, reply=_cut(text, limit / max(count, 1)))
+                return Objection(reason=reason, reply=_cut(moment.reply, limit, unit))
         return None
 
     return check
+
+
+def _count(text: str, unit: str) -> int:
+    if unit == "words":
+        return len(_HAN.findall(text)) + len(_HAN.sub(" ", text).split())
+    if unit == "sentences":
+        return len([s for s in sentences(text) if s.strip()])
+    return len(text)
 
 
 def output_format(
@@ -161,7 +183,9 @@ def _language_objection(moment: Moment, wanted: str | None) -> Objection | None:
 
 
 def ai_identity(
-    asked: Sequence[str] = (), disclose: Sequence[str] = (), forbid: Sequence[str] = ()
+    asked: Sequence[str] = ASKED,
+    disclose: Sequence[str] = DISCLOSED,
+    forbid: Sequence[str] = CLAIMED,
 ) -> Found:
     """The host never passes for a human, and says that it is an AI when it is asked."""
     questions, disclosures, claims = _patterns(asked), _patterns(disclose), _patterns(forbid)
@@ -179,7 +203,7 @@ def ai_identity(
     return check
 
 
-def unsupported_promise(patterns: Sequence[str]) -> Found:
+def unsupported_promise(patterns: Sequence[str] = PROMISES) -> Found:
     """No guarantee or promise that neither a tool result nor an FAQ entry makes."""
     regexes = _patterns(patterns)
 
@@ -217,7 +241,7 @@ def _looked_at(moment: Moment, on: str) -> str:
         return comments_of(moment.request)
     if on == "reply":
         return moment.reply
-    return moment.call.arguments_raw if moment.call else ""
+    return "\n".join(a.arguments_raw for a in moment.asked_calls())
 
 
 def _masked(request: Request, regexes: Iterable[re.Pattern[str]]) -> Request:
@@ -244,11 +268,11 @@ def sentences(text: str) -> list[str]:
     return [text[a:b] for a, b in pairwise(cuts) if text[a:b]]
 
 
-def _cut(text: str, share: float) -> str | None:
-    """The first whole sentences within `share` of the text; None when not even one fits."""
+def _cut(text: str, limit: int, unit: str) -> str | None:
+    """The first whole sentences within the limit; None when not even one fits."""
     kept = ""
     for sentence in sentences(text):
-        if len(kept) + len(sentence) > share * len(text):
+        if _count((kept + sentence).strip(), unit) > limit:
             break
         kept += sentence
     return kept.strip() or None

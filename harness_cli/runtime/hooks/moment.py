@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness_cli.records.chat import ChatReply
-from harness_cli.records.harness import Hook, HookEventName, Tool
+from harness_cli.records.harness import Constraint, Hook, HookEventName, Tool
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import HookEvent, ToolCall, ToolResult
 
@@ -35,7 +35,7 @@ class Moment(msgspec.Struct, kw_only=True):
     harness_id: str = ""
     step: int | None = None
     reply: str = ""
-    """The text proposed to be said (`before_reply`, `after_reply`)."""
+    """The text proposed to be said; at `after_model` that of the answer."""
     answer: ChatReply | None = None
     """The model's answer (`after_model`)."""
     asked: list[Asked] = []
@@ -55,8 +55,12 @@ class Moment(msgspec.Struct, kw_only=True):
     refused: bool = False
     compact: bool = False
     """The text comes from the compact fallback, which has no tools and no skills."""
-    constraints: dict[str, int] = {}
+    constraints: dict[str, Constraint] = {}
     """Numeric constraints of the prompt pipeline in use."""
+
+    def asked_calls(self) -> list[Asked]:
+        """The calls the event is about: the one of a tool event, or all of the answer."""
+        return self.asked if self.call is None else [self.call]
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
