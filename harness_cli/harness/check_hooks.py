@@ -10,7 +10,7 @@ from typing import Any
 from harness_cli.errors import UsageError
 from harness_cli.harness.conditions import compiled
 from harness_cli.harness.findings import Finding
-from harness_cli.harness.hook_checks import CHECKS, Setting
+from harness_cli.harness.hook_checks import CHECKS, BuiltinCheck, Setting
 from harness_cli.harness.parts import Parts
 from harness_cli.records.harness import Check, Hook
 from harness_cli.store.tree import EXECUTABLE
@@ -124,7 +124,14 @@ def _check(parts: Parts, path: str, hook: Hook, check: Check, at: str) -> Iterat
             level="warning",
             fix=f"its events: {', '.join(known.events)}",
         )
-    for name in check.with_.keys() - known.settings.keys():
+    yield from _settings(parts, path, check, known, at)
+
+
+def _settings(
+    parts: Parts, path: str, check: Check, known: BuiltinCheck, at: str
+) -> Iterator[Finding]:
+    given = check.with_
+    for name in sorted(given.keys() - known.settings.keys()):
         yield parts.finding(
             path,
             f"{at}.with.{name}",
@@ -133,19 +140,16 @@ def _check(parts: Parts, path: str, hook: Hook, check: Check, at: str) -> Iterat
             fix=_near(name, known.settings) or f"known: {', '.join(known.settings) or 'none'}",
         )
     for name, setting in known.settings.items():
-        if name in check.with_:
-            for message, fix in _setting(parts, setting, check.with_[name]):
-                yield parts.finding(
-                    path, f"{at}.with.{name}", "hook/setting", f"`{name}`: {message}", fix=fix
-                )
+        if name in given:
+            for message, fix in _setting(parts, setting, given[name]):
+                where, text = f"{at}.with.{name}", f"`{name}`: {message}"
+                yield parts.finding(path, where, "hook/setting", text, fix=fix)
         elif setting.required:
-            yield parts.finding(
-                path,
-                at,
-                "hook/setting",
-                f"`{check.check}` needs `{name}`",
-                fix=f"`with: {name}: …`",
-            )
+            message, fix = f"`{check.check}` needs `{name}`", f"`with: {{{name}: …}}`"
+            yield parts.finding(path, at, "hook/setting", message, fix=fix)
+    if known.one_of and not given.keys() & set(known.one_of):
+        message = f"`{check.check}` needs one of {', '.join(known.one_of)}"
+        yield parts.finding(path, at, "hook/setting", message, fix="give it under `with`")
 
 
 def _setting(parts: Parts, setting: Setting, value: Any) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,8 @@ class BuiltinCheck:
 
     events: tuple[str, ...]
     settings: dict[str, Setting] = field(default_factory=dict)
+    one_of: tuple[str, ...] = ()
+    """Settings of which at least one must be given."""
 
 
 _PATTERNS = Setting("regexes", required=True)
@@ -40,7 +42,7 @@ CHECKS: dict[str, BuiltinCheck] = {
         {
             "triggers": Setting("regexes", required=True),
             "tools": Setting("tools", required=True),
-            "on": Setting("word", ("comment",)),
+            "on": Setting("word", ("comment", "reply")),
         },
     ),
     "forbid_pattern": BuiltinCheck(
@@ -55,6 +57,7 @@ CHECKS: dict[str, BuiltinCheck] = {
             "max_words": Setting("number"),
             "constraint": Setting("constraint"),
         },
+        one_of=("max_chars", "max_words", "constraint"),
     ),
     "output_format": BuiltinCheck(
         REPLY,
@@ -77,8 +80,10 @@ CHECKS: dict[str, BuiltinCheck] = {
     "unsupported_promise": BuiltinCheck(REPLY, {"patterns": Setting("regexes")}),
     "repeat_call": BuiltinCheck(CALL, {"limit": Setting("number")}),
     "loop_stop": BuiltinCheck(CALL, {"limit": Setting("number")}),
-    "malformed_output": BuiltinCheck(("after_model",)),
-    "parallel_mutations": BuiltinCheck(CALL),
-    "request_valid": BuiltinCheck(("request",), {"max_chars": Setting("number")}),
+    "malformed_output": BuiltinCheck(("after_model",), {"allow_empty_after": Setting("tools")}),
+    "parallel_mutations": BuiltinCheck(CALL, {"limit": Setting("number")}),
+    "request_valid": BuiltinCheck(
+        ("request",), {"max_chars": Setting("number"), "max_comments": Setting("number")}
+    ),
     "tool_result_schema": BuiltinCheck(("after_tool",)),
 }

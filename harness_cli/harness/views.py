@@ -82,7 +82,10 @@ REQUEST_VIEWS: dict[str, Callable[[Request], Any]] = {
     "mode": lambda request: request.mode,
     "comments": _comments,
     "anchor": lambda request: [one_line(words) for words in request.anchor],
-    "room": lambda request: msgspec.structs.asdict(request.room),
+    "room": lambda request: {
+        **msgspec.structs.asdict(request.room),
+        "id": one_line(request.room.id),
+    },
     "faq": _faq,
     "history": chat_history,
     "events": _events,
