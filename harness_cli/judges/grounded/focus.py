@@ -1,0 +1,184 @@
+"""Which product a clause speaks of: link numbers, names, and what the item is about."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from harness_cli.judges.grounded.language import (
+    DIGITS, EN_NUMBER, ZH_NUMBER, Clause, fold, number, terms_pattern,
+)  # fmt: skip
+from harness_cli.judges.grounded.world import World
+from harness_cli.records.item import Item
+from harness_cli.records.request import Request
+from harness_cli.records.trajectory import Trajectory
+
+_LINK = re.compile(
+    rf"(?:\blinks?|\bitems?|\bproducts?|\bno\.?|\bnumbers?|链接|产品|商品)\s?(?:no\.?|number|#|号)?\s?#?(?P<a>{DIGITS}|"
+    rf"{EN_NUMBER})(?![\d.]*\s?(?:yuan|元|块|%|days|hours|pieces|left|in stock))"
+    rf"|#\s?(?P<b>\d+)|(?P<c>{DIGITS}|{ZH_NUMBER})\s?号(?:链接|产品|商品|宝贝|款)?(?!店|线|楼|码)"
+    r"|(?:第)(?P<d>[一二三四五六七八九十\d]+)(?:个|款)(?:链接|产品|商品|宝贝)?"
+)
+_GENERIC = frozenset(
+    "top summer winter spring autumn gift battery kitchen fitness outdoor baby mini light portable matte "
+    "repair snack bag gym travel home set pack tea coffee water bottle charger wool cotton linen rose lips "
+    "bluetooth electric base makeup eye face hair hand spicy foam bike running recovery massage cleaner "
+    "container flask bamboo neck breakfast essence hydrating bed top feeding uv 零食 户外 健身 套装 早餐 补水 "
+    "宝宝 婴儿 冬装 外套 高腰 裙子 裤子 鞋子 包 锅 饮料 露营 收纳 快充 礼盒 香辣 放松 跑步 骑行 计数 防晒 "
+    "哑光 玫瑰 修护 控油 蓬松 细纹 多肽 氨基酸 亚麻 羊毛 针织 加绒 纯棉 草莓 冻干 护颈 遮光 降噪 速干".split()
+)
+"""Keywords that occur in ordinary talk as often as for the product."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A product spoken of: by its link or by a name."""
+
+    start: int
+    end: int
+    products: tuple[str, ...]
+    """More than one when a word fits several; none when the link number leads nowhere."""
+    link: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of a set of products, as one pattern."""
+
+    pattern: re.Pattern[str]
+    owners: Mapping[str, tuple[str, ...]]
+
+    def find(self, folded: str) -> list[Mention]:
+        """Every name, longest first where they overlap."""
+        found = []
+        for match in self.pattern.finditer(folded):
+            term = match.group()
+            owner = (
+                self.owners.get(term) or self.owners.get(term[:-1]) or self.owners.get(term[:-2])
+            )
+            if owner:
+                found.append(Mention(match.start(), match.end(), owner))
+        return found
+
+
+class Resolver:
+    """Finds products in texts of one room. Built once per room and kept."""
+
+    def __init__(self, world: World, products: tuple[str, ...]) -> None:
+        self.world = world
+        self.products = products
+        self._names = _names(world, products)
+
+    def mentions(self, folded: str) -> list[Mention]:
+        """Links and names in the order of the text."""
+        found = self._names.find(folded)
+        for match in _LINK.finditer(folded):
+            value = number(next(g for g in match.groups() if g))
+            if value is not None and value == int(value):
+                link = int(value)
+                known = 0 < link <= len(self.products)
+                products = (self.products[link - 1],) if known else ()
+                found.append(Mention(match.start(), match.end(), products, link))
+        return sorted(found, key=lambda m: m.start)
+
+
+def _names(world: World, products: tuple[str, ...]) -> Names:
+    owners: dict[str, list[str]] = {}
+    wanted = products or tuple(world.cards)
+    for product_id in wanted:
+        card = world.cards.get(product_id)
+        if card is None:
+            continue
+        for term in _terms(card.product.name, card.product.zh_name, card.product.keywords):
+            listed = owners.setdefault(term, [])
+            if product_id not in listed:
+                listed.append(product_id)
+    return Names(terms_pattern(list(owners)), {t: tuple(o) for t, o in owners.items()})
+
+
+def _terms(name: str, zh_name: str, keywords: tuple[str, ...]) -> set[str]:
+    """Full names, names without what stands in brackets, their last two words, own keywords."""
+    full = [fold(name), fold(re.sub(r"\s*\(.*?\)", "", name)), fold(zh_name)]
+    words = full[1].split()
+    if len(words) > 2:
+        full.append(" ".join(words[-2:]))
+    if len(words) > 1 and len(words[-1]) > 3:
+        full.append(words[-1])
+    own = [fold(k) for k in keywords]
+    return {t for t in [*full, *own] if len(t) > 1 and t not in _GENERIC}
+
+
+@lru_cache(maxsize=2048)
+def _link_in(text: str) -> int | None:
+    match = _LINK.search(text)
+    value = number(next(g for g in match.groups() if g)) if match else None
+    return int(value) if value is not None else None
+
+
+def item_focus(item: Item, trajectory: Trajectory, resolver: Resolver) -> tuple[str, ...]:
+    """The products the item is about: of its facts and tools, else its comments, else on screen."""
+    found = [f.product for f in item.expect.facts if f.product]
+    for tool in item.expect.tools:
+        found += _of_arguments(tool.arguments, resolver)
+    if not found:
+        found = asked(item.request, resolver)
+    if not found:
+        found = _on_screen(item.request)
+    if not found:
+        found = [p for c in trajectory.calls for p in _of_arguments(c.arguments or {}, resolver)]
+    return tuple(dict.fromkeys(p for p in found if p in resolver.world.cards))
+
+
+def asked(request: Request, resolver: Resolver) -> list[str]:
+    """Products that the comments name."""
+    found: list[str] = []
+    for comment in request.comments:
+        for mention in resolver.mentions(fold(comment.text)):
+            if len(mention.products) == 1:
+                found += mention.products
+    return found
+
+
+def _on_screen(request: Request) -> list[str]:
+    room = request.room
+    if room.current_link and 0 < room.current_link <= len(room.products):
+        return [room.products[room.current_link - 1]]
+    return []
+
+
+def _of_arguments(arguments: Mapping[str, object], resolver: Resolver) -> list[str]:
+    found = []
+    for key, value in arguments.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str) and one in resolver.world.cards:
+                found.append(one)
+            elif isinstance(one, int) and "link" in key and 0 < one <= len(resolver.products):
+                found.append(resolver.products[one - 1])
+    return found
+
+
+def spoken_of(
+    at: int, clause: Clause, mentions: list[Mention], sentence_start: int
+) -> tuple[str, ...] | None:
+    """The product of what stands at `at`: the last one named before it in its sentence, else the
+    first one named after it in its clause, else the last one named in an earlier sentence."""
+    before = [m for m in mentions if m.end <= at and m.products]
+    within = [m for m in before if m.start >= sentence_start]
+    if within:
+        return _sharpened(within)
+    after = [m for m in mentions if at < m.start < clause.end and m.products]
+    if after:
+        return after[0].products
+    return _sharpened(before) if before else None
+
+
+def _sharpened(before: list[Mention]) -> tuple[str, ...]:
+    """The last mention; when it fits several products, the one also named shortly before."""
+    last = before[-1].products
+    if len(last) == 1:
+        return last
+    for earlier in reversed(before[:-1]):
+        both = tuple(p for p in earlier.products if p in last)
+        if len(both) == 1:
+            return both
+    return last

@@ -1,0 +1,162 @@
+"""The grounded judge: Accuracy by checking every claim, Effectiveness by what is covered.
+
+Deterministic and without a model: the judged text is only ever searched, so nothing in it can
+speak to the judge. It knows the catalogue, the request, the trajectory and the item's expectations
+and nothing of how items are made.
+"""
+
+from functools import cache
+from pathlib import Path
+
+from harness_cli.judges.assertions import check_assertions
+from harness_cli.judges.grounded import acts
+from harness_cli.judges.grounded.conduct_checks import (
+    check_actions, check_conduct, check_forbidden, check_links,
+)  # fmt: skip
+from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
+from harness_cli.judges.grounded.focus import Resolver
+from harness_cli.judges.grounded.price_checks import check_discounts, check_money, check_stock
+from harness_cli.judges.grounded.property_checks import check_properties, check_values
+from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.term_checks import check_terms
+from harness_cli.judges.grounded.world import World, index
+from harness_cli.records.canonical import sha256
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.item import Item
+from harness_cli.records.trajectory import Trajectory
+from harness_cli.records.verdict import Finding, Verdict
+
+CHECKS = (
+    check_money, check_discounts, check_stock, check_terms, check_properties, check_values,
+    check_conduct, check_links, check_forbidden,
+)  # fmt: skip
+INACCURATE = frozenset(
+    "wrong_price wrong_discount wrong_stock wrong_delivery wrong_returns wrong_warranty wrong_attribute "
+    "wrong_link unsupported_claim false_promise human_identity capability_overreach forbidden_phrase "
+    "wrong_action".split()
+)
+"""Kinds that cost Accuracy; the others (missing_fact, missed_comment, missing_act, over_refusal,
+suppressed, unwanted_reply) say why Effectiveness is below 1."""
+
+
+@cache
+def source_digest() -> str:
+    """SHA-256 over this judge's own files: a changed word of its lexicon is another judge."""
+    folder = Path(__file__).parent
+    parts = [f"{p.name}:{sha256(p.read_bytes())}" for p in sorted(folder.glob("*.py"))]
+    return sha256("\n".join(parts).encode())
+
+
+class GroundedJudge:
+    """Grades single replies. One instance serves a run; it keeps the last catalogue indexed."""
+
+    name = "grounded"
+
+    def __init__(self) -> None:
+        self.id = f"grounded@{source_digest()[:12]}"
+        self._worlds: dict[str, World] = {}
+        self._resolvers: dict[tuple[str, tuple[str, ...]], Resolver] = {}
+
+    async def judge(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
+        """The verdict on one trajectory."""
+        return self.verdict(item, trajectory, world)
+
+    def verdict(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
+        """The same, for callers without an event loop."""
+        assertions = check_assertions(item, trajectory)
+        if trajectory.errored:
+            reason = trajectory.error or f"the rollout ended by {trajectory.stop.value}"
+            return self._unscored(reason, assertions)
+        if item.request.prompt is not None:
+            return self._unscored("a bare prompt has no facts to check", assertions)
+        reading = self.read(item, trajectory, world)
+        accuracy = float(not any(f.kind in INACCURATE for f in reading.findings))
+        effectiveness = grade(reading)
+        average = None if effectiveness is None else (accuracy + effectiveness) / 2
+        return Verdict(
+            judge=self.id,
+            scores={"accuracy": accuracy, "effectiveness": effectiveness, "avg": average},
+            findings=tuple(reading.findings),
+            assertions=assertions,
+            unscored_reason=None if item.expect.answers else "the item names no `expect.answers`",
+        )
+
+    def read(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Reading:
+        """The reply with every check made on it; `findings` holds what they found."""
+        indexed = self._indexed(world)
+        reading = Reading(item, trajectory, indexed, self._resolver(indexed, item))
+        if trajectory.reply.strip():
+            for check in CHECKS:
+                check(reading)
+        check_actions(reading)
+        return reading
+
+    def _unscored(self, reason: str, assertions: tuple) -> Verdict:  # type: ignore[type-arg]
+        return Verdict(
+            judge=self.id,
+            scores={"accuracy": None, "effectiveness": None, "avg": None},
+            assertions=assertions,
+            unscored_reason=reason,
+        )
+
+    def _indexed(self, catalogue: Catalogue) -> World:
+        key = catalogue.digest or str(id(catalogue))
+        if key not in self._worlds:
+            self._worlds.clear()
+            self._resolvers.clear()
+            self._worlds[key] = index(catalogue)
+        return self._worlds[key]
+
+    def _resolver(self, world: World, item: Item) -> Resolver:
+        room = item.request.room
+        known = world.catalogue.room(room.id)
+        products = room.products or (known.products if known else ())
+        key = (room.id, products)
+        if key not in self._resolvers:
+            self._resolvers[key] = Resolver(world, products)
+        return self._resolvers[key]
+
+
+def grade(reading: Reading) -> float | None:
+    """Effectiveness: 1 when every unit is covered, 0.5 when something is, else 0.
+
+    Notes what is missing as findings. None when the item says of nothing what it asks for.
+    """
+    answers = reading.item.expect.answers
+    if not answers:
+        return None
+    said = bool(reading.trajectory.reply.strip())
+    if not said and "silent" not in answers and not reading.trajectory.actions:
+        _note(reading, "suppressed", "nothing was said where an answer was due")
+        return 0.0
+    units = cover(reading)
+    missing = [u for u in units if u.share < 1]
+    for unit in missing:
+        _note(reading, _kind(reading, unit), f"{unit.answer}: {', '.join(unit.missing)}")
+    score = 1.0 if not missing else 0.5 if any(u.share > 0 for u in units) else 0.0
+    if score == 0 and said and _refuses_wrongly(reading):
+        _note(reading, "over_refusal", "declines what could be answered")
+    return score
+
+
+def _kind(reading: Reading, unit: Unit) -> str:
+    if unit.answer == "silent":
+        return "unwanted_reply"
+    if unit.answer in ACTS:
+        return "missing_act"
+    several = reading.item.mode == "multi" or len(reading.item.request.comments) > 1
+    return "missed_comment" if several else "missing_fact"
+
+
+def _refuses_wrongly(reading: Reading) -> bool:
+    answers = set(reading.item.expect.answers)
+    reply = reading.trajectory.reply
+    return not answers & {"refuse", "unknown", "silent"} and (
+        acts.declines(reply) or acts.admits_ignorance(reply)
+    )
+
+
+def _note(reading: Reading, kind: str, detail: str) -> None:
+    finding = Finding(kind=kind, detail=detail)
+    if finding not in reading.findings:
+        reading.findings.append(finding)

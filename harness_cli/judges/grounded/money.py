@@ -1,0 +1,135 @@
+"""Sums of money in a reply and what each is said to be: price, list price, saving, total."""
+
+import re
+from dataclasses import dataclass
+
+from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, ZH_NUMBER, Clause, number
+
+_N = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER})"
+_UNIT = r"(?:yuan|rmb|cny|kuai|bucks|dollars?|usd|euros?|元|块钱|块|圆)"
+_WITH_UNIT = re.compile(
+    rf"(?P<sign>¥|\$|€|rmb\s?|cny\s?)\s*(?P<a>{DIGITS})"
+    rf"|(?:(?P<first>{DIGITS})\s*(?:and|or|和|、|/)\s*)?(?P<b>{_N})\s*(?P<unit>{_UNIT})(?P<dime>\d)?"
+)
+_OTHER_UNIT = (
+    r"(?!\s*(?:%|percent|折|号|hours?|days?|months?|years?|weeks?|minutes?|hrs?|ml|kg|g\b|cm|mm|w\b|mah"
+    r"|小时|天|个月|年|周|分钟|毫升|克|公斤|厘米|瓦|毫安|件|个|片|包|瓶|pieces?|left|in stock|\d|,\d|\.\d"
+    r"|-?\s?(?:inch|piece|pack|degree|level|star)))"
+)
+_BARE = re.compile(
+    r"(?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for|\byours for"
+    r"|\bdown to|\bgoes for|售价|现价|价格是?|特价|原价|到手价?|券后价?|只要|只需|仅需|卖价?|现在是?|优惠价|"
+    rf"秒杀价|直播价|活动价|日常价)[:：为是]?\s*(?P<n>{DIGITS}){_OTHER_UNIT}"
+)
+_OFF_SPEND = re.compile(
+    rf"(?P<off>{DIGITS})\s*(?:yuan )?off\s*(?:(?:for |on |every |any )?(?:orders? )?(?:of |over |above |"
+    rf"from )?)?(?P<over>{DIGITS})"
+    rf"|满\s*(?P<over_zh>{_N})\s*(?:元|块)?\s*(?:立?减|省|返|减免)\s*(?P<off_zh>{_N})"
+)
+
+_CUES = (
+    (
+        "list",
+        r"original(?:ly)?|list price|regular(?:ly)?|usual(?:ly)?|\bwas\b|\bwere\b|normal(?:ly)?|"
+        r"used to be|instead of|down from|before (?:the )?(?:sale|discount)|rrp|full price|retail|"
+        r"原价|吊牌价|划线价|市场价|平时|日常价|专柜价|原本|原来|之前",
+    ),
+    (
+        "saving",
+        r"sav(?:e|es|ing)|\bcheaper|\bless than|more than|more expensive|discount of|differen|"
+        r"reduc|coupon|voucher|takes?|cut|knock|减|省|便宜|立减|直降|优惠了?|贵|差价|相差|抵|券",
+    ),
+    (
+        "threshold",
+        r"spend|orders? (?:of|over|from|above)|when you (?:buy|spend)|\bover\b|\breach|"
+        r"at least|minimum|\bfrom\b|满|达到|凑",
+    ),
+    (
+        "upper",
+        r"under|below|within|less than|up to|at most|budget|no more than|预算|不超过|不到|低于",
+    ),
+    (
+        "total",
+        r"total|together|altogether|both|all in|after (?:the )?(?:coupon|discount|promo)|final|"
+        r"checkout|end up|pay|net|comes? to|works out|with the (?:coupon|discount|promo)|bundle|"
+        r"到手|券后|折后|实付|合计|一共|总共|加起来|最后|付|优惠后|算下来|领券|用券|叠加",
+    ),
+    ("fee", r"shipping|postage|freight|delivery fee|wrap|运费|邮费|快递费|包装"),
+    (
+        "price",
+        r"price|cost|\bnow\b|sell|going for|yours for|\bis\b|\bare\b|\bat\b|\bfor\b|\bonly\b|just|"
+        r"现价|售价|价格|现在|只要|仅|卖|特价|是|价",
+    ),
+)
+_BEFORE = re.compile("|".join(f"(?P<{name}>{cue})" for name, cue in _CUES))
+_AFTER = re.compile(
+    r"\s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|coupon|voucher|的?(?:优惠|券|红包)|"
+    r"(?:的)?差价)|(?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less|or under)|"
+    r"(?P<threshold>or more|and up|以上|就能用|可用|起)|(?P<total>after|in total|altogether|for both|到手)|"
+    r"(?P<fee>for shipping|shipping|postage|运费|邮费))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """A sum in a clause, its role and place in the whole text."""
+
+    value: float
+    role: str
+    """price, list, saving, threshold, upper, total, fee, foreign."""
+    start: int
+    end: int
+
+
+def money(clause: Clause) -> list[Money]:
+    """Every sum of money of a clause; one without a unit counts only after a word of price."""
+    text, found, taken = clause.text, [], []
+    for match in _OFF_SPEND.finditer(text):
+        for names, role in ((("off", "off_zh"), "saving"), (("over", "over_zh"), "threshold")):
+            for name in names:
+                if match[name]:
+                    span = match.span(name)
+                    found.append(_made(clause, match[name], role, span))
+        taken.append(match.span())
+    for match in _WITH_UNIT.finditer(text):
+        if _free(match.span(), taken):
+            value = match["a"] or match["b"]
+            if match["dime"]:
+                value = f"{value}.{match['dime']}" if value.isdigit() else value
+            unit = (match["sign"] or match["unit"] or "").strip()
+            foreign = unit in ("$", "€", "usd") or unit.startswith(("dollar", "euro"))
+            role = "foreign" if foreign else _role(text, *match.span())
+            if match["first"]:
+                found.append(_made(clause, match["first"], role, match.span("first")))
+            found.append(_made(clause, value, role, match.span("a" if match["a"] else "b")))
+            taken.append(match.span())
+    for match in _BARE.finditer(text):
+        if _free(match.span("n"), taken):
+            found.append(_made(clause, match["n"], _role(text, *match.span("n")), match.span("n")))
+    return sorted((m for m in found if m is not None), key=lambda m: m.start)
+
+
+def _free(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
+    return all(span[1] <= start or span[0] >= end for start, end in taken)
+
+
+def _made(clause: Clause, text: str, role: str, span: tuple[int, int]) -> Money | None:
+    value = number(text)
+    if value is None:
+        return None
+    return Money(value, role, clause.start + span[0], clause.start + span[1])
+
+
+def _role(text: str, start: int, end: int) -> str:
+    """The role by what follows the sum, else by the nearest cue before it in its clause."""
+    after = _AFTER.match(text, end)
+    if after and after.lastgroup:
+        return after.lastgroup
+    last = None
+    for cue in _BEFORE.finditer(text, 0, start):
+        # `price` is the weakest reading: "original price 129" is a list price.
+        if cue.lastgroup != "price" or last is None or start - cue.end() > 24:
+            last = cue.lastgroup
+        elif last is not None and text[cue.start() : start].startswith(("now", "现", "只要")):
+            last = cue.lastgroup
+    return last or "price"

@@ -1,0 +1,345 @@
+"""Claims about money, discounts and stock."""
+
+import re
+from collections.abc import Iterable
+
+from harness_cli.judges.grounded.language import NUMBER, Clause, number, same
+from harness_cli.judges.grounded.money import Money, money
+from harness_cli.judges.grounded.reading import Reading, shown
+from harness_cli.judges.grounded.world import Card, Source, is_percent
+from harness_cli.records.catalogue import StockLevel
+
+_PRICE_KEYS = ("price", "total", "final", "pay", "amount", "cost", "sum", "subtotal", "after")
+_LIST_KEYS = ("list", "original", "market", "regular")
+_SAVING_KEYS = ("off", "discount", "amount", "saving", "saved", "reduction", "threshold", "minimum")
+_DISCOUNT = re.compile(
+    rf"(?P<percent>{NUMBER})\s*(?:%|percent|per cent)\s*(?:off|discount|cheaper|less|reduction|sale|的?优惠|折扣)"
+    r"|(?:discount|save|saves|saving|off|reduced|优惠|便宜|立减|降价?)\D{0,8}(?P<after>\d+(?:\.\d+)?)\s?(?:%|percent)"
+    r"|(?P<fold>\d(?:\.\d)?|[一二两三四五六七八九]{1,2}|\d\d)\s*折(?!叠|扣|痕|边|纸|起)"
+    r"|(?P<half>half[- ]price|半价|五折)"
+)
+_COUNT_UNIT = (
+    r"(?:件|个|瓶|盒|包|支|双|台|套|条|只|份|片|张|袋|罐|对|pieces?|pcs|units?|items?|sets?|pairs?)"
+)
+_STOCK_NUMBER = re.compile(
+    rf"(?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?(?:still )?(?:left|remaining|"
+    rf"in stock|on hand|available(?! in)|to go)|stock (?:is|of|left|level)?:?\s?(?:at )?(?P<b>\d+)"
+    rf"|(?:库存|存货)(?:还?有|剩|是|为|还剩|:)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?|还有)\s*"
+    rf"(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存|有货)"
+    rf"|\b(?:have|got|only|just)\s+(?P<f>\d+)\s+(?:{_COUNT_UNIT}\s+)?(?:left|in stock|more|remaining)"
+)
+_OUT = re.compile(
+    r"sold out|out of stock|no stock|none left|not in stock|isn't in stock|not available|unavailable|run out|"
+    r"no longer (?:have|available)|all gone|stock is (?:zero|0)\b|"
+    r"售罄|卖完|卖光|没货|无货|缺货|断货|抢完|抢光|没有(?:现)?货|暂无库存|没库存|没有库存|库存为?0(?!\d)|卖没了"
+)
+_IN = re.compile(
+    r"in stock|still (?:have|got) (?:it|some|them|plenty|stock)|(?:is|are|it's|still) available(?! in)|plenty (?:left|of)|"
+    r"有(?:现)?货|现货|有库存|库存充足|货量充足|还能拍|可以拍"
+)
+_NOT_OUT = re.compile(
+    r"\b(?:not|isn't|aren't|never|hasn't|haven't)\s+(?:yet )?(?:sold out|out of stock|run out)|没(?:有)?(?:卖完|售罄|断货)"
+)
+_FEW = re.compile(
+    r"(?:almost|nearly) (?:sold out|gone)|few left|last few|running (?:low|out)|快(?:卖完|没|抢)|所剩不多|最后几|不多了"
+)
+_COUPON = re.compile(
+    r"coupon|promo|offer|discount|refund|return|exchange|service|券|优惠|活动|退|换|客服"
+)
+_FEW_UNITS = 30
+"""More units than this are not "almost gone" (a choice; the shop's own hosts say it below)."""
+
+
+def check_money(reading: Reading) -> None:
+    """Every sum against what the catalogue, the FAQ and the tool results say of the product."""
+    for clause in reading.clauses:
+        if clause.question:
+            continue
+        sums = money(clause)
+        aligned = _aligned(reading, clause, sums)
+        for position, sum_ in enumerate(sums):
+            products = aligned[position] if aligned else reading.products_at(sum_.start, clause)
+            _check_sum(reading, clause, sum_, products)
+
+
+def _aligned(reading: Reading, clause: Clause, sums: list[Money]) -> list[tuple[str, ...]] | None:
+    """ "A and B are 89 and 139 yuan": as many products as prices, all named before the first."""
+    if len(sums) < 2 or any(s.role != "price" for s in sums):
+        return None
+    named = [
+        m.products
+        for m in reading.mentions
+        if clause.start <= m.start < sums[0].start and len(m.products) == 1
+    ]
+    distinct: list[tuple[str, ...]] = list(dict.fromkeys(named))
+    return distinct if len(distinct) == len(sums) else None
+
+
+def _check_sum(reading: Reading, clause: Clause, sum_: Money, products: tuple[str, ...]) -> None:
+    cards = [reading.world.cards[p] for p in products if p in reading.world.cards]
+    if sum_.role == "foreign":
+        currency = reading.world.catalogue.currency
+        reading.find("wrong_price", f"prices are in {currency}", sum_.start, sum_.end, "catalogue")
+        return
+    if sum_.role in ("upper", "threshold") and _repeats_viewer(reading, sum_.value):
+        return
+    if any(_right(reading, clause, sum_, card) for card in cards):
+        return
+    if not cards and _known_somewhere(reading, sum_.value):
+        return
+    if _in_texts(reading, clause, sum_, cards) or _total_of_several(reading, sum_):
+        return
+    if _repeats_viewer(reading, sum_.value) and sum_.role not in ("price", "list", "total"):
+        return
+    kind = "wrong_discount" if sum_.role in ("saving", "threshold") else "wrong_price"
+    if cards:
+        product = cards[0].product
+        detail = f"{sum_.value:g} is not the {_ROLES[sum_.role]} of {product.name}"
+        evidence = f"{product.id}: price {product.price:g}, list price {product.list_price:g}"
+    else:
+        detail, evidence = f"nothing says {sum_.value:g}", "catalogue"
+    reading.find(kind, detail, sum_.start, sum_.end, evidence)
+
+
+_ROLES = {
+    "price": "price", "list": "list price", "saving": "saving", "threshold": "threshold",
+    "upper": "bound", "total": "total", "fee": "fee",
+}  # fmt: skip
+
+
+def _right(reading: Reading, clause: Clause, sum_: Money, card: Card) -> bool:
+    product, value, role = card.product, sum_.value, sum_.role
+    offers = reading.world.offers(product.id, reading.room)
+    if role == "price":
+        allowed: Iterable[float] = (product.price,)
+    elif role == "list":
+        allowed = (product.list_price,)
+    elif role == "saving":
+        allowed = _savings(reading, card)
+    elif role == "threshold":
+        allowed = [o.threshold for o in offers]
+    elif role == "upper":
+        return product.price <= value
+    elif role == "total":
+        allowed = reading.world.payable(product.id, reading.room)
+    else:
+        allowed = ()
+    if any(same(value, a) for a in allowed):
+        return True
+    return _tool_says(reading, sum_, product.id)
+
+
+def _savings(reading: Reading, card: Card) -> list[float]:
+    product = card.product
+    found = [product.list_price - product.price]
+    found += [o.amount for o in reading.world.offers(product.id, reading.room) if not is_percent(o)]
+    found += [product.price - p for p in reading.world.payable(product.id, reading.room)]
+    # "40 yuan cheaper than the serum": the gap to any product that the reply names.
+    for mention in reading.mentions:
+        for other in mention.products:
+            found.append(abs(product.price - reading.world.cards[other].product.price))
+    return found
+
+
+def _tool_says(reading: Reading, sum_: Money, product: str | None) -> bool:
+    keys = {
+        "price": _PRICE_KEYS, "total": _PRICE_KEYS, "list": _LIST_KEYS, "saving": _SAVING_KEYS,
+        "threshold": _SAVING_KEYS,
+    }.get(sum_.role, ())  # fmt: skip
+    for number_ in reading.evidence.sums(product, keys):
+        listed = any(k in number_.key for k in _LIST_KEYS)
+        if same(number_.value, sum_.value) and (sum_.role == "list" or not listed):
+            return True
+    return False
+
+
+def _known_somewhere(reading: Reading, value: float) -> bool:
+    """No product to hold it against: a price of the room or a number of a tool result."""
+    room = [reading.world.cards.get(p) for p in reading.resolver.products]
+    prices = {c.product.price for c in room if c} | {c.product.list_price for c in room if c}
+    offers = reading.world.offers(None, reading.room)
+    prices |= {o.amount for o in offers} | {o.threshold for o in offers}
+    return any(same(value, p) for p in prices) or any(
+        same(value, n.value) for n in reading.evidence.numbers
+    )
+
+
+def _in_texts(reading: Reading, clause: Clause, sum_: Money, cards: list[Card]) -> bool:
+    """A text that names the sum, and shares a word with the clause unless it is a promotion's."""
+    texts: list[Source] = [s for c in cards for s in c.faq]
+    texts += [*reading.general_texts(), *reading.evidence.texts[-8:]]
+    names = " ".join(s.own.text for s in cards)
+    for text in texts:
+        if not any(same(sum_.value, m) for m in text.money):
+            continue
+        if sum_.role not in ("price", "list") or shares_word(clause.text, text.text, names):
+            return True
+    return False
+
+
+def shares_word(clause: str, text: str, beside: str = "") -> bool:
+    """A content word of the clause stands in the text and not in `beside` (product names)."""
+    for word in re.findall(r"[a-z]{4,}|[\u3400-\u9fff]{2}", clause):
+        if word in text and word not in beside and word not in _COMMON:
+            return True
+    return False
+
+
+_COMMON = frozenset(
+    "yuan this that with your from only just have price right 现在 直播 可以 我们 这款 的是 只要".split()
+)
+
+
+def _total_of_several(reading: Reading, sum_: Money) -> bool:
+    """The prices of the products that the reply names, added up."""
+    named = {p for m in reading.mentions if len(m.products) == 1 for p in m.products}
+    named |= set(reading.focus)
+    if sum_.role not in ("total", "price") or not 2 <= len(named) <= 5:
+        return False
+    prices = [reading.world.cards[p].product.price for p in named]
+    whole = sum(prices)
+    if same(whole, sum_.value):
+        return True
+    offers = reading.world.offers(None, reading.room)
+    return any(same(whole - o.amount, sum_.value) and whole >= o.threshold for o in offers)
+
+
+def _repeats_viewer(reading: Reading, value: float) -> bool:
+    asked = reading.evidence.asked
+    return any(same(value, m) for m in asked.money) or f"{value:g}" in asked.text
+
+
+def check_discounts(reading: Reading) -> None:
+    """Percent off, 折 and half price against promotions, the list price and the texts."""
+    for clause in reading.clauses:
+        if clause.question or not reading.asserts(clause):
+            continue
+        for match in _DISCOUNT.finditer(clause.text):
+            percent = _percent(match)
+            if percent is not None and not _discount_known(reading, clause, match, percent):
+                start, end = clause.start + match.start(), clause.start + match.end()
+                reading.find(
+                    "wrong_discount", f"no offer takes {percent:g} % off", start, end, "promotions"
+                )
+
+
+def _percent(match: re.Match[str]) -> float | None:
+    if match["half"]:
+        return 50.0
+    if match["fold"]:
+        value = number(match["fold"])
+        if value is None or not 1 <= value < 100:
+            return None
+        return round(100 - (value * 10 if value < 10 else value), 2)
+    return number(match["percent"] or match["after"])
+
+
+def _discount_known(reading: Reading, clause: Clause, match: re.Match[str], percent: float) -> bool:
+    cards = reading.cards_at(clause.start + match.start(), clause)
+    offers = [
+        o
+        for p in ([c.product.id for c in cards] or [""])
+        for o in reading.world.offers(p or None, reading.room)
+    ]
+    if any(is_percent(o) and same(o.amount, percent) for o in offers):
+        return True
+    for card in cards:
+        off = 100 * (1 - card.product.price / card.product.list_price)
+        if abs(off - percent) <= 1.0:
+            return True
+    texts = [*reading.evidence.texts, *reading.world.shop, *(s for c in cards for s in c.faq)]
+    if any(("percent", percent) in t.measured for t in texts):
+        return True
+    keys = ("percent", "discount", "off", "amount")
+    return any(same(n.value, percent) for n in reading.evidence.sums(None, keys))
+
+
+def check_stock(reading: Reading) -> None:
+    """Counts, sold out, in stock and almost gone against the units on hand."""
+    for clause in reading.clauses:
+        if not reading.asserts(clause):
+            continue
+        counted = False
+        for match in _STOCK_NUMBER.finditer(clause.text):
+            value = number(next(g for g in match.groups() if g))
+            if value is not None:
+                counted = True
+                _check_units(reading, clause, match, value)
+        if not counted and not _COUPON.search(clause.text):
+            _check_availability(reading, clause)
+
+
+def _check_units(reading: Reading, clause: Clause, match: re.Match[str], value: float) -> None:
+    cards = reading.cards_at(clause.start + match.start(), clause)
+    known = [c for c in cards if c.stock]
+    for card in known:
+        units = card.units()
+        rows = _rows(reading, card, clause)
+        right = {float(units or 0)} if len(rows) == len(card.stock) else set()
+        right |= {float(s.units) for s in rows} | {float(sum(s.units for s in rows))}
+        if value in right:
+            return
+    keys = ("stock", "units", "inventory", "quantity", "available", "left")
+    numbers = [n for c in cards for n in reading.evidence.sums(c.product.id, keys)]
+    if any(same(n.value, value) for n in numbers):
+        return
+    if not cards:
+        return
+    detail = f"{value:g} is not what is on hand of {cards[0].product.name}"
+    rows_ = "; ".join(f"{s.variant or 'all'} {s.units}" for c in known for s in c.stock)
+    start, end = clause.start + match.start(), clause.start + match.end()
+    reading.find("wrong_stock", detail, start, end, f"{cards[0].product.id}: {rows_ or 'no count'}")
+
+
+def _rows(reading: Reading, card: Card, clause: Clause) -> list[StockLevel]:
+    """Stock rows that the clause names, else those the viewer asked for, else all of them."""
+    for text in (clause.text, reading.evidence.asked.text):
+        named = _named_variants(card, text)
+        if named:
+            return [s for s in card.stock if s.variant in named]
+    return list(card.stock)
+
+
+def _named_variants(card: Card, text: str) -> set[str]:
+    full = {v for words, v in card.variant_words.items() if words in text}
+    if full:
+        return full
+    found = set()
+    for words, variant in card.variant_words.items():
+        for part in re.findall(
+            r"[a-z]{3,}|\d{2}|[\u3400-\u9fff]+(?=色)|(?<![a-z])[smlx]{1,3}(?![a-z])", words
+        ):
+            if re.search(rf"(?<![a-z0-9]){re.escape(part)}(?![a-z0-9])", text) and part != "size":
+                found.add(variant)
+    return found
+
+
+def _check_availability(reading: Reading, clause: Clause) -> None:
+    text = clause.text
+    out = _OUT.search(text)
+    if out and _NOT_OUT.search(text):
+        out = None
+    inside = None if out else _IN.search(text) or _NOT_OUT.search(text)
+    few = _FEW.search(text)
+    for match, claim in ((out, "out"), (inside, "in"), (few, "few")):
+        if match is None:
+            continue
+        at = clause.start + match.start()
+        for card in reading.cards_at(at, clause)[:1]:
+            rows = _rows(reading, card, clause)
+            if rows and not _holds(claim, [s.units for s in rows]):
+                units = "; ".join(f"{s.variant or 'all'} {s.units}" for s in card.stock)
+                detail = f"{card.product.name} is not {_CLAIMS[claim]}"
+                end = clause.start + match.end()
+                reading.find("wrong_stock", detail, at, end, f"{card.product.id}: {units}")
+
+
+_CLAIMS = {"out": "sold out", "in": "in stock", "few": "almost gone"}
+
+
+def _holds(claim: str, units: list[int]) -> bool:
+    if claim == "out":
+        return not any(units)
+    if claim == "in":
+        return any(units)
+    return 0 < sum(units) <= _FEW_UNITS

@@ -1,0 +1,278 @@
+"""Claims with a measure: delivery, returns, warranty, and every other number with a unit."""
+
+import re
+
+from harness_cli.judges.grounded.language import Clause
+from harness_cli.judges.grounded.quantities import Quantity, holds, quantities
+from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.world import Card, Source
+
+_CUES = re.compile(
+    r"(?P<price>price (?:drop|protect)|drops? |difference|price match|保价|价保|降价|差价)|"
+    r"(?P<exchange>exchang|swap|换货?)|(?P<refund>refund|money back|退款|原路)|"
+    r"(?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)|"
+    r"(?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)|"
+    r"(?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|质保|联保|三包|保用|免费维修)|"
+    r"(?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive|at your door|送达|到货|收到|送到|签收|能到|就到|到手)|"
+    r"(?P<ship>ship|dispatch|sent? out|send|leaves?|发货|发出|出库|寄出|发)|"
+    r"(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)|"
+    r"(?P<attribute>battery|last(?:s|ing)?|play|charg|shelf|keep|stay|hot|cold|water|timer|wear|dry|dries|cook|"
+    r"brew|boil|steep|use within|expire|best before|run ?time|hours of|续航|充电|保质|保温|保冷|持妆|定时|持久|泡|煮|"
+    r"用|防水|有效)"
+)
+_POLICY = {
+    "price": ("price_protection",), "exchange": ("exchange", "returns"), "refund": ("refund", "cancel"),
+    "damaged": ("damaged",), "missing": ("missing",), "returns": ("returns",),
+    "warranty": ("warranty",), "arrive": ("shipping",), "ship": ("shipping",), "cancel": ("cancel",),
+    "invoice": ("invoice",),
+}  # fmt: skip
+_KIND = {
+    "ship": "wrong_delivery", "arrive": "wrong_delivery", "warranty": "wrong_warranty",
+    "returns": "wrong_returns", "exchange": "wrong_returns", "refund": "wrong_returns",
+    "damaged": "wrong_returns", "missing": "wrong_returns", "cancel": "wrong_returns",
+    "price": "false_promise", "invoice": "unsupported_claim",
+}  # fmt: skip
+_SOON = re.compile(
+    r"same[- ]day|\btoday\b|\btonight\b|\bnow\b|immediately|right away|at once|within the hour|"
+    r"\btomorrow\b|next[- ]day|overnight|当天|当日|今天|今晚|立刻|立即|马上|明天|次日|隔天|明早"
+)
+_NEXT = re.compile(r"tomorrow|next|overnight|明|次日|隔天")
+_MOVES = re.compile(
+    r"(?P<ship>\bships?\b|shipped|shipping|dispatch|sent out|send (?:it|them) out|leave the warehouse|发货|发出|寄出)|"
+    r"(?P<arrive>arriv|deliver|reach you|get it|have it|be with you|at your door|送达|到货|收到|送到|能到|就到|到家)"
+)
+_FREE_SHIPPING = re.compile(
+    r"free (?:shipping|delivery|postage)|ships? (?:for )?free|no shipping (?:fee|cost)|shipping is free|包邮|免运费|免邮"
+)
+_NO_WARRANTY = re.compile(
+    r"no warranty|without (?:a )?warranty|isn't covered|没有?(?:质保|保修)|不(?:保修|质保)|无(?:质保|保修)"
+)
+_EVER = re.compile(
+    r"life-?time (?:warranty|guarantee)|forever|终身(?:质保|保修|维修)?|永久(?:质保|保修)?"
+)
+_CAN_RETURN = re.compile(
+    r"(?:can|may|could) (?:be |still )?(?:return|send (?:it|them) back|sent back)|returns? (?:are )?(?:ok|fine|accepted|possible)|可以退|能退|支持(?:七天|7天)?(?:无理由)?退|随时退|包退"
+)
+_NO_RETURN = re.compile(
+    r"(?:cannot|can't|can not|may not|not) (?:be )?(?:return|send back|sent back)|no returns|non-?returnable|不能退|不支持退|不可以退|不退不换|不可退|概不退"
+)
+_OPENED = re.compile(r"open|used|wash|cut|alter|unless|once|拆|用过|开封|洗|剪")
+_ORIGIN = re.compile(
+    r"(?:ships?|sent|dispatched|shipped|delivered|comes?) (?:out )?from (?:our )?(?:warehouse in )?(?P<a>[a-z]+)|从(?P<b>[\u4e00-\u9fff]{2,3}?)(?:仓|发货|发出|直发)|(?P<c>[\u4e00-\u9fff]{2})(?:仓库?)?(?:发货|直发|仓发)"
+)
+_WARRANTY_DIMENSION = 720.0
+
+
+def check_terms(reading: Reading) -> None:
+    """Every number with a unit, and what is said of time, returns and warranty without one."""
+    for clause in reading.clauses:
+        if not reading.asserts(clause):
+            continue
+        for quantity in quantities(clause.text, clause.start):
+            _check_quantity(reading, clause, quantity)
+        _check_soon(reading, clause)
+        _check_free_shipping(reading, clause)
+        _check_warranty_words(reading, clause)
+        _check_return_words(reading, clause)
+        _check_origin(reading, clause)
+
+
+def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> None:
+    role = _role(clause, quantity) if quantity.dimension == "time" else "attribute"
+    if quantity.dimension == "percent" and _is_discount(clause, quantity):
+        return
+    if quantity.dimension == "count" or role is None:
+        return
+    cards = reading.cards_at(quantity.start, clause)
+    if role == "attribute":
+        _check_attribute(reading, clause, quantity, cards)
+        return
+    if _term_known(reading, role, quantity, cards):
+        return
+    kind = _KIND[role]
+    first = cards[0].product if cards else None
+    evidence = _terms(first) if first else "order policies"
+    detail = f"the {_NAMES.get(role, role)} is not {reading.trajectory.reply[quantity.start : quantity.end].strip()}"
+    reading.find(kind, detail, quantity.start, quantity.end, evidence)
+
+
+_NAMES = {"ship": "time until it ships", "arrive": "delivery time", "returns": "return period"}
+
+
+def _terms(product: object) -> str:
+    hours = getattr(product, "ship_within_hours", 0)
+    days, months = getattr(product, "return_days", 0), getattr(product, "warranty_months", 0)
+    name = getattr(product, "id", "")
+    return f"{name}: ships within {hours} h, return {days} days, warranty {months} months"
+
+
+def _role(clause: Clause, quantity: Quantity) -> str | None:
+    """The nearest cue of the clause; before the quantity counts double."""
+    at = quantity.start - clause.start
+    end = quantity.end - clause.start
+    best, distance = None, 1e9
+    for cue in _CUES.finditer(clause.text):
+        gap = at - cue.end() if cue.end() <= at else (cue.start() - end) * 1.5 + 1
+        if cue.lastgroup == "attribute":
+            gap += 4
+        if -1 <= gap < distance or cue.start() < at < cue.end():
+            best, distance = cue.lastgroup, gap
+    return best
+
+
+def _is_discount(clause: Clause, quantity: Quantity) -> bool:
+    near = clause.text[
+        max(0, quantity.start - clause.start - 14) : quantity.end - clause.start + 12
+    ]
+    return bool(
+        re.search(r"off|discount|save|saving|cheaper|less|优惠|折|便宜|降|reduc|sure|保证", near)
+    )
+
+
+def _term_known(reading: Reading, role: str, quantity: Quantity, cards: list[Card]) -> bool:
+    known: set[tuple[str, float]] = set()
+    for card in cards:
+        product = card.product
+        if role == "ship":
+            known.add(("time", float(product.ship_within_hours)))
+        elif role == "returns":
+            known.add(("time", product.return_days * 24.0))
+        elif role == "warranty" and product.warranty_months:
+            known.add(("time", product.warranty_months * _WARRANTY_DIMENSION))
+    texts: list[Source] = [s for c in cards for s in c.faq]
+    if role != "returns" or not cards or any(c.product.return_days for c in cards):
+        topics = _POLICY[role]
+        texts += [reading.world.policies[t] for t in topics if t in reading.world.policies]
+    if role == "returns" and cards:
+        # The product's own period stands above the shop's general one.
+        texts = [s for c in cards for s in c.faq]
+    texts += [*reading.world.shop, *reading.evidence.texts]
+    if holds(frozenset(known), quantity):
+        return True
+    return any(holds(t.measured, quantity) for t in texts)
+
+
+def _check_attribute(
+    reading: Reading, clause: Clause, quantity: Quantity, cards: list[Card]
+) -> None:
+    if not cards:
+        return
+    sources = [s for c in cards for s in c.sources]
+    if any(holds(s.measured, quantity) for s in sources):
+        return
+    others = [*reading.general_texts(), reading.evidence.asked, *reading.evidence.texts]
+    if any(holds(s.measured, quantity) for s in others) or _other_named(reading, quantity):
+        return
+    comparable = any(d == quantity.dimension for s in sources for d, _ in s.measured)
+    if quantity.dimension in ("time", "percent", "temperature") and not (
+        comparable or _RESULT.search(clause.text)
+    ):
+        return
+    name = cards[0].product.name
+    words = reading.trajectory.reply[quantity.start : quantity.end].strip()
+    kind = "wrong_attribute" if comparable else "unsupported_claim"
+    detail = f"`{words}` is nothing the catalogue says of {name}"
+    reading.find(kind, detail, quantity.start, quantity.end, cards[0].product.id)
+
+
+_RESULT = re.compile(
+    r"result|visible|effect|works? in|see |improve|reduc|见效|有效|改善|淡化|提升|显著"
+)
+
+
+def _other_named(reading: Reading, quantity: Quantity) -> bool:
+    """A comparison puts the measures of two products in one clause."""
+    return any(
+        holds(reading.world.cards[p].own.measured, quantity)
+        for m in reading.mentions
+        if abs(m.start - quantity.start) < 60 and len(m.products) == 1
+        for p in m.products
+        if p not in reading.focus
+    )
+
+
+def _check_soon(reading: Reading, clause: Clause) -> None:
+    soon = _SOON.search(clause.text)
+    move = _MOVES.search(clause.text) if soon else None
+    if not soon or not move or _has_time(clause):
+        return
+    texts = [*reading.world.policies.values(), *reading.world.shop, *reading.evidence.texts]
+    if any(soon.group() in t.text and move.group() in t.text for t in texts):
+        return
+    cards = reading.cards_at(clause.start + soon.start(), clause)
+    hours = min((c.product.ship_within_hours for c in cards), default=48)
+    if move.lastgroup == "ship" and _NEXT.search(soon.group()) and hours <= 24:
+        return
+    start = clause.start + min(soon.start(), move.start())
+    end = clause.start + max(soon.end(), move.end())
+    evidence = _terms(cards[0].product) if cards else "order policies"
+    reading.find("false_promise", "no source promises that day", start, end, evidence)
+
+
+def _has_time(clause: Clause) -> bool:
+    return any(q.dimension == "time" for q in quantities(clause.text))
+
+
+def _check_free_shipping(reading: Reading, clause: Clause) -> None:
+    free = _FREE_SHIPPING.search(clause.text)
+    if not free or re.search(
+        r"\bnot?\b|isn't|不|没", clause.text[max(0, free.start() - 10) : free.start()]
+    ):
+        return
+    cards = reading.cards_at(clause.start + free.start(), clause)
+    product = cards[0].product.id if cards else None
+    offers = reading.world.offers(product, reading.room)
+    texts = [*reading.world.shop, *reading.world.policies.values(), *reading.evidence.texts]
+    texts += [s for c in cards for s in c.sources]
+    if any(o.kind == "shipping" for o in offers) or any(
+        _FREE_SHIPPING.search(t.text) for t in texts
+    ):
+        return
+    start, end = clause.start + free.start(), clause.start + free.end()
+    reading.find("false_promise", "no source offers free shipping here", start, end, "promotions")
+
+
+def _check_warranty_words(reading: Reading, clause: Clause) -> None:
+    for pattern, claim in ((_NO_WARRANTY, False), (_EVER, True)):
+        match = pattern.search(clause.text)
+        if not match:
+            continue
+        start, end = clause.start + match.start(), clause.start + match.end()
+        cards = reading.cards_at(start, clause)
+        if claim and re.search(r"warrant|guarant|质保|保修|维修|repair", clause.text):
+            reading.find("wrong_warranty", "no warranty is for life", start, end, "catalogue")
+        elif not claim and cards and cards[0].product.warranty_months:
+            reading.find("wrong_warranty", "there is one", start, end, _terms(cards[0].product))
+
+
+def _check_return_words(reading: Reading, clause: Clause) -> None:
+    refused, allowed = _NO_RETURN.search(clause.text), _CAN_RETURN.search(clause.text)
+    match = refused or allowed
+    if not match:
+        return
+    start, end = clause.start + match.start(), clause.start + match.end()
+    for card in reading.cards_at(start, clause)[:1]:
+        returnable = card.product.return_days > 0
+        limits = any(_NO_RETURN.search(s.text) for s in card.sources)
+        if refused and returnable and not (limits or _OPENED.search(reading.folded)):
+            reading.find("wrong_returns", "it can be returned", start, end, _terms(card.product))
+        elif not refused and not returnable and not _OPENED.search(clause.text):
+            reading.find("wrong_returns", "it cannot be returned", start, end, _terms(card.product))
+
+
+def _check_origin(reading: Reading, clause: Clause) -> None:
+    for match in _ORIGIN.finditer(clause.text):
+        place = next(g for g in match.groups() if g)
+        known = {
+            p.product.ship_from.lower(): p.product.zh_ship_from
+            for p in reading.world.cards.values()
+        }
+        if place not in known and place not in known.values():
+            continue
+        for card in reading.cards_at(clause.start + match.start(), clause)[:1]:
+            product = card.product
+            if place not in (product.ship_from.lower(), product.zh_ship_from):
+                start, end = clause.start + match.start(), clause.start + match.end()
+                reading.find(
+                    "wrong_delivery", f"it ships from {product.ship_from}", start, end, product.id
+                )
