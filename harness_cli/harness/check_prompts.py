@@ -1,6 +1,6 @@
 """The prompt pipeline: blocks that exist, conditions and templates that hold for every request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jinja2 import nodes
 
@@ -9,7 +9,7 @@ from harness_cli.harness.conditions import compiled
 from harness_cli.harness.findings import Finding, of_error
 from harness_cli.harness.parts import Parts, pipeline_path
 from harness_cli.harness.samples import REQUESTS, WORLD
-from harness_cli.harness.templates import compile_block, environment, path_of
+from harness_cli.harness.templates import Compiled, compile_block, environment, path_of
 from harness_cli.harness.views import REQUEST, VARIABLES, World, fixed_values, request_view
 from harness_cli.records.harness import HarnessState, Pipeline
 
@@ -23,17 +23,17 @@ def check_prompts(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
             message="the harness has no prompt pipeline",
             fix="list the blocks of `prompts/blocks/` in it",
         )
-    broken: set[str] = set()
+    made: dict[str, Compiled] = {}
     env = environment(parts.blocks)
     for name, source in parts.blocks.items():
         try:
             block = compile_block(env, name, source)
         except BadFile as exc:
-            broken.add(name)
             yield of_error(exc, path_of(name), "block/template")
             continue
+        if not block.unknown:
+            made[name] = block
         for word, line in block.unknown:
-            broken.add(name)
             yield Finding(
                 path=path_of(name),
                 line=line,
@@ -44,7 +44,7 @@ def check_prompts(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
     for variant, pipeline in parts.pipelines.items():
         yield from _blocks(parts, pipeline_path(variant), pipeline, judge)
         yield from _constraints(parts, pipeline_path(variant), pipeline)
-        yield from _renders(parts, pipeline, broken)
+        yield from _renders(parts, pipeline, made)
     yield from _unused(parts)
 
 
@@ -95,17 +95,15 @@ def _constraints(parts: Parts, path: str, pipeline: Pipeline) -> Iterator[Findin
             )
 
 
-def _renders(parts: Parts, pipeline: Pipeline, broken: set[str]) -> Iterator[Finding]:
+def _renders(parts: Parts, pipeline: Pipeline, made: Mapping[str, Compiled]) -> Iterator[Finding]:
     """Each block of a pipeline under every sample request that shows it."""
-    env = environment(parts.blocks)
     skills = tuple(parts.skills.values())
     fixed = fixed_values(HarnessState(id="", skills=skills), pipeline)
     world = World(WORLD)
     for block in pipeline.blocks:
-        if block.name not in parts.blocks or block.name in broken:
+        if block.name not in made:
             continue
         yield from _attributes(block.name, parts.blocks[block.name], pipeline)
-        made = compile_block(env, block.name, parts.blocks[block.name])
         for request in REQUESTS:
             if not _shown(block.when, request):
                 continue
@@ -119,7 +117,7 @@ def _renders(parts: Parts, pipeline: Pipeline, broken: set[str]) -> Iterator[Fin
                 "instructions": ["…"],
             }
             try:
-                made.render(values)
+                made[block.name].render(values)
             except BadFile as exc:
                 yield of_error(exc, path_of(block.name), "block/render")
                 break
