@@ -37,6 +37,10 @@ class Response(Protocol):
     def headers(self) -> Any:
         """Header names in lower case → values."""
 
+    @property
+    def complete(self) -> bool:
+        """The body is known to be read to its end; False where only `read` can tell."""
+
     async def read(self) -> bytes:
         """The next bytes of the body, empty at its end."""
 
@@ -177,6 +181,8 @@ async def read_stream(
             builder.add(payload)
         if not data:
             return first, builder
+    if response.complete:
+        return first, builder
     try:
         async with asyncio.timeout(_TAIL_S):
             while await response.read():

@@ -111,6 +111,11 @@ class Connection(asyncio.Protocol):
                 return data
 
     @property
+    def complete(self) -> bool:
+        """The whole body was read."""
+        return self._state == "done" and not self._ready
+
+    @property
     def reusable(self) -> bool:
         """The answer came to its end and the server keeps the connection."""
         return self._state == "done" and self._keep and not self.closed and not self._buffer
@@ -173,13 +178,15 @@ class Connection(asyncio.Protocol):
 
     def _step(self) -> bool:
         match self._state:
+            case "size":
+                return self._chunks() or self._line()
             case "head":
                 return self._head()
             case "length":
                 return self._take("done")
             case "chunk":
                 return self._take("chunk_end")
-            case "size" | "chunk_end" | "trailers":
+            case "chunk_end" | "trailers":
                 return self._line()
             case "until_close":
                 self._left = len(self._buffer)
@@ -224,6 +231,26 @@ class Connection(asyncio.Protocol):
             self._state = "length" if self._left else "done"
         else:
             self._state, self._keep = "until_close", False
+
+    def _chunks(self) -> bool:
+        """Every chunk that lies whole in the buffer, at once: most of a stream goes this way."""
+        buffer, at, before = self._buffer, 0, len(self._ready)
+        while (end := buffer.find(b"\r\n", at, at + 10)) > at:
+            try:
+                size = int(buffer[at:end], 16)
+            except ValueError:
+                break  # an extension, or garbage: the slow way knows
+            stop = end + 2 + size
+            if size <= 0 or buffer[stop : stop + 2] != b"\r\n":
+                break
+            self._ready.append(bytes(buffer[end + 2 : stop]))
+            self._total += size
+            at = stop + 2
+        if at:
+            del buffer[:at]
+        if self._total > _BODY_LIMIT:
+            raise malformed("the answer is too long")
+        return len(self._ready) > before
 
     def _take(self, then: str) -> bool:
         part = bytes(self._buffer[: self._left])

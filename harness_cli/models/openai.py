@@ -72,6 +72,8 @@ class _SdkResponse:
         self.status = response.status_code
         self.headers = {k.lower(): v for k, v in response.headers.items()}
 
+    complete = False  # only reading on tells
+
     async def read(self) -> bytes:
         try:
             return await anext(self._bytes, b"")

@@ -74,6 +74,8 @@ class _AioResponse:
     def headers(self) -> dict[str, str]:
         return {k.lower(): v for k, v in self._response.headers.items()}
 
+    complete = False  # only reading on tells
+
     async def read(self) -> bytes:
         try:
             return await self._response.content.readany()

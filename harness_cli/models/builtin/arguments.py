@@ -249,6 +249,8 @@ def _element(items: dict[str, Any], number: int, asked: _Asked) -> Any:
 def _string(name: str, schema: dict[str, Any], required: bool, asked: _Asked) -> str | None:
     told = f"{name.replace('_', ' ')} {name} {schema.get('description') or ''}"
     first = name.replace("_", " ") + " " + name
+    if _WORDS.search(told) and not _OPTION.search(told):
+        return asked.comment
     for text in (first, told):
         for pattern, make in _STRINGS:
             if pattern.search(text):

@@ -9,7 +9,14 @@ from harness_cli.models.builtin.language import is_chinese, language_of, sentenc
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
 from harness_cli.models.builtin.reading import Answer, Scene, Turn
-from harness_cli.models.builtin.routing import Want, asked_before, masked, without_products
+from harness_cli.models.builtin.routing import (
+    UNCLEAR,
+    Want,
+    asked_before,
+    asked_for,
+    rank_patterns,
+    without_products,
+)
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 from harness_cli.models.builtin.skilltext import Guide, Pattern, fill, slots_of
 from harness_cli.models.builtin.slots import Facts, rows
@@ -88,12 +95,13 @@ class Composer:
         facts = self.facts(want)
         if want.ranked or not facts:
             return [self.unknown(want)] if self.guides else []
-        return [plain_facts(f, language) for f in facts[:MAX_PRODUCTS]]
+        told = [plain_facts(f, language) for f in facts[:MAX_PRODUCTS]]
+        return [t for t in told if t] or [self.unknown(want)]
 
     def _best(self, want: Want, language: str) -> list[str]:
         """The pattern that can be filled and, filled, is nearest to what was asked."""
         found: list[tuple[float, int, list[str]]] = []
-        asked = masked(want.words, self.scene.goods)
+        asked = asked_for(want.words, self.scene)
         for place, (name, score) in enumerate(want.ranked):
             pattern = self.pattern(name)
             said = self.said(pattern, want, language) if pattern else []
@@ -169,11 +177,14 @@ class Composer:
         return {"name": english or chinese, "zh_name": chinese}
 
     def unknown(self, want: Want) -> str:
-        """The skill's own words for not knowing, or plain ones."""
+        """The skill's own words for not knowing (or not knowing which), or plain ones."""
         language = language_wanted(want.comment, self.turn)
-        patterns = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
-        candidates = [Candidate(n, (p.about, p.key, *p.said())) for n, p in patterns.items()]
-        for name, _ in self.similarity.rank(UNKNOWN, candidates).scores[:UNKNOWN_TRIED]:
+        every = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
+        patterns = {n: p for n, p in every.items() if p.fallback} or every
+        lost = not mentions(want.comment, self.scene).numbers
+        state = UNCLEAR if lost and self.scene.goods.products else UNKNOWN
+        ranking = rank_patterns(state, patterns, self.similarity)
+        for name, _ in ranking.scores[:UNKNOWN_TRIED]:
             said = self.said(patterns[name], want, language)
             if said:
                 return said[0]
@@ -201,6 +212,8 @@ def plain_facts(facts: Facts, language: str) -> str:
     ]
     chosen = [n for n, _ in facts.similarity.rank(facts.asked, candidates).scores[:2]]
     told = [f"{n.replace('_', ' ')} {facts.text(n)}" for n in chosen]
+    if not told:
+        return ""
     if language == "zh":
         return f"{name}：{'，'.join(told)}。"
     return f"{name}: {', '.join(told)}." if name else f"{', '.join(told)}."

@@ -25,6 +25,10 @@ from harness_cli.models.builtin.routing import (
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.skilltext import Guide, guide
 
+FURTHER = 0.6
+"""When the nearest tool cannot be filled or did not tell, the next one is tried from this share."""
+FIRST_TRIES, SECOND_TRIES = 3, 2
+"""How far down the list that goes, before and after a first call."""
 MAX_CALLS = 6
 """Parallel calls of one round."""
 
@@ -122,7 +126,12 @@ class Mind:
             return [t for n in near if (t := scene.tool(n)) and not self.turn.called(n)]
         if self._answered(want):
             return forced
-        untried = [n for n, _ in ranking.scores if not self.turn.called(n)]
+        near = [n for n, s in ranking.scores if s >= FURTHER * ranking.top] or [ranking.best or ""]
+        if self.turn.called(ranking.best or ""):
+            near = near[:SECOND_TRIES]
+        elif not self.turn.answers:
+            near = [n for n, _ in ranking.scores[:FIRST_TRIES]]
+        untried = [n for n in near if not self.turn.called(n)]
         fitting = (t for n in untried if (t := scene.tool(n)) and self._filled(t, want))
         return [*forced, *itertools.islice(fitting, 1)]
 

@@ -40,6 +40,12 @@ THIS = re.compile(
     r"\b(?:this|these|here|now|current|showing|screen)\b|这|此|现在|当前|正在|手上|手里",
     re.IGNORECASE,
 )
+NEXT = re.compile(
+    r"\b(?:the )?next (?:one|link|product|item)\b|^next\b|下一[个款件]", re.IGNORECASE
+)
+PREVIOUS = re.compile(
+    r"\bprevious (?:one|link|product|item)\b|\bgo back\b|上一[个款件]", re.IGNORECASE
+)
 THAT = re.compile(
     r"\b(?:it|its|it's|that|those|them|one|earlier|previous|before)\b|那|它|刚才|之前|上一",
     re.IGNORECASE,
@@ -74,6 +80,44 @@ _OPTIONS = re.compile(
 def options(comment: str) -> str:
     """The colours and sizes a comment names, in its order."""
     return " ".join(m[0] for m in _OPTIONS.finditer(comment))
+
+
+QUESTION_FORMS = (
+    (
+        r"\bhow much\b(?! (?:does it (?:hold|weigh)|water|time))|多少钱|几块|什么价",
+        "price cost 价格",
+    ),
+    (r"\bhow many\b|多少[个件片颗只包]|几[个件片颗只包]", "number quantity count 数量"),
+    (r"\bhow long\b|多久|多长时间", "time duration 时间"),
+    (r"\bwhen\b|\bwhat time\b|什么时候|几点|啥时候", "time date 时间"),
+    (r"\bhow big\b|\bhow tall\b|多大|多高", "size dimensions 尺寸"),
+    (r"\bhow heavy\b|多重", "weight 重量"),
+    (r"\bwhere\b|哪里|哪儿", "place where 地点"),
+    (
+        r"\bwhich (?:one )?is\b|\bversus\b|\bvs\b|哪个(?:更)?好|哪款",
+        "compare choose difference 对比",
+    ),
+    (r"\b(?:made of|made from)\b|什么做的", "material 材质"),
+    (r"\b(?:left|sold out|available|in stock)\b|有货|还有吗|卖完|卖光", "stock available 库存"),
+)
+"""Forms of asking, and the plain words for what they ask, in both languages."""
+_FORMS = tuple((re.compile(form, re.IGNORECASE), words) for form, words in QUESTION_FORMS)
+
+
+def spelled_out(comment: str) -> str:
+    """A comment with the plain words for its question forms added."""
+    added = [words for form, words in _FORMS if form.search(comment)]
+    return " ".join([comment, *added])
+
+
+def meaningless(text: str) -> bool:
+    """Whether a text has no word in it: only signs, or letters that form none."""
+    bare = re.sub(r"[\W\d_]+", "", text)
+    if not bare:
+        return not re.search(r"\d", text)
+    return bool(re.fullmatch(r"[A-Za-z]+", bare)) and bool(
+        re.search(r"[bcdfghjklmnpqrstvwxz]{5,}", bare, re.IGNORECASE)
+    )
 
 
 def is_chinese(text: str) -> bool:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from harness_cli.models.builtin.language import (
     CJK_NUMBERS,
     COMMON_ADJECTIVES,
+    NEXT,
     NUMBER_WORDS,
+    PREVIOUS,
     cjk_runs,
     number_of,
     stem,
@@ -17,6 +19,12 @@ from harness_cli.models.builtin.reading import Scene
 
 _CJK_N = "[" + "".join(CJK_NUMBERS) + "]{1,3}"
 _N = rf"(?:\d{{1,3}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))}|{_CJK_N})"
+NUMBERED = re.compile(
+    rf"\b(?:links?|number|no\.?|item|product)\s*#?\s*{_N}\b|链接\s*{_N}|第?{_CJK_N}[号款](?:链接|商品)?"
+    r"|#?\s*\d+\s*号?(?:链接|商品)?",
+    re.IGNORECASE,
+)
+"""How a comment gives a product's number."""
 _JOIN = (
     r"\s*(?:,|，|、|/|&|\band\b|\bor\b|\bvs\.?|\bversus\b|\bwith\b|\bto\b|和|跟|与|还是|或|比)\s*"
 )
@@ -38,9 +46,14 @@ _OTHER_UNIT = re.compile(
     r"|个月|年|折|斤|克|厘米|岁|点|分钟|号码|am\b|pm\b|:\d)",
     re.IGNORECASE,
 )
-NAME_SHARE = 0.24
+NAME_SHARE = 0.34
 """A product is named when this share of its name's rarity is in the comment."""
 _ADJECTIVES = frozenset(stem(w) for w in COMMON_ADJECTIVES)
+POINTED_WORD = 0.15
+"""Added when a word that only this product has follows "the" or "that": the viewer names a thing."""
+_THE = re.compile(r"\b(?:the|that|this|your|those|these)\s+([A-Za-z]{3,})", re.IGNORECASE)
+CJK_PIECE = 1.1
+"""A third of a Chinese name is enough: names are short and their last characters name the kind."""
 NAME_RIVAL = 0.7
 """Another one is named too when it comes this near to the best."""
 
@@ -75,7 +88,7 @@ def mentions(comment: str, scene: Scene) -> Mentions:
         both = tuple(n for n in named if n in context_numbers(scene)) or ()
     return Mentions(
         said=both,
-        pointed=None if both else pointed(scene),
+        pointed=None if both else pointed(comment, scene),
         money=_amounts(comment),
         counts=_counts(comment),
         ambiguous=ambiguous and not both,
@@ -116,12 +129,16 @@ def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
     return tuple(sorted(near, key=lambda n: (places[n], n))), alike
 
 
-def pointed(scene: Scene) -> int | None:
+def pointed(comment: str, scene: Scene) -> int | None:
     """The product that a comment without a name or number means.
 
     What the conversation was about, what the host last spoke of, what is presented: in the order
     in which the prompt itself puts them, where it does.
     """
+    step = 1 if NEXT.search(comment) else -1 if PREVIOUS.search(comment) else 0
+    current = scene.goods.current
+    if step and current is not None and scene.goods.numbered(current + step):
+        return current + step
     return next((n for n in context_numbers(scene) if n is not None), None)
 
 
@@ -202,16 +219,25 @@ def _counts(comment: str) -> tuple[int, ...]:
 def _share(comment: str, product: Product, goods: Listing) -> float:
     """How much of one of a product's names a comment holds: rare words and the noun count more."""
     held = set(words(comment))
+    spoken_of = {stem(w) for w in _THE.findall(comment)}
     best = 0.0
     for name in product.names[:2]:
         weight = _weights(name, goods)
         if weight:
             share = sum(w for word, w in weight.items() if word in held) / sum(weight.values())
-            best = max(best, share)
+            best = max(
+                best,
+                share
+                + (
+                    POINTED_WORD
+                    if share and any(w in spoken_of and v >= 1 for w, v in weight.items())
+                    else 0.0
+                ),
+            )
         for run in cjk_runs(name):
             piece = longest_common(run, comment)
             if len(piece) >= 2:
-                best = max(best, len(piece) / len(run))
+                best = max(best, CJK_PIECE * len(piece) / len(run))
     return best
 
 

@@ -10,8 +10,11 @@ from harness_cli.models.builtin.language import (
     cjk_runs,
     clauses,
     features,
+    meaningless,
+    spelled_out,
 )
 from harness_cli.models.builtin.mentions import (
+    NUMBERED,
     Mentions,
     by_name,
     longest_common,
@@ -24,6 +27,8 @@ from harness_cli.models.builtin.skilltext import Guide, Pattern, ticked
 
 SECOND_SKILL = 0.85
 """Another clause's skill is loaded too when its score reaches this share of the first one's."""
+BESIDE = 1.1
+"""A skill of a kind that does not reply is loaded too when it leads the repliers by this factor."""
 FAQ_NEAR = 0.62
 """A configured question is what the comment asks from this nearness on."""
 TOOL_FLOOR = 0.22
@@ -32,6 +37,8 @@ SLOTS_SHARE = 0.5
 """Weight of the share of a pattern's slots that a tool's text names, when tools are ranked."""
 CUE = 0.45
 """Weight of a situation's own words beside those of the comment."""
+WORDED = 0.3
+"""Weight of a pattern's own wording beside what it says it is for."""
 STAND_IN = 0.6
 """A pattern stands in for the nearest one, which lacks a fact, from this share of its score on."""
 REROUTE = 0.3
@@ -67,7 +74,7 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
             chosen[name] = max(whole.by_name[name], chosen.get(name, -1.0))
         parts = clauses(comment)
         for part in parts if len(parts) > 1 else []:
-            ranking = similarity.rank(masked(part, scene.goods), candidates)
+            ranking = similarity.rank(asked_for(part, scene), candidates)
             near = ranking.top >= SECOND_SKILL * max(whole.top, 0.2)
             if ranking.best and near and ranking.margin() >= 0.1:
                 chosen.setdefault(ranking.best, ranking.top)
@@ -75,11 +82,21 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
 
 
 def _leaders(ranking: Ranking, scene: Scene) -> list[str]:
-    """The nearest skill; when the prompt lists kinds of skills, the nearest that replies, too."""
-    first = ranking.scores[0][0]
-    if _replies(first, scene) or not any(_replies(n, scene) for n in scene.skills):
+    """The nearest skill. Where the prompt lists kinds of skills it is the nearest of those that
+    reply, and one of another kind beside it when that one is nearer still by a margin.
+    """
+    first, top = ranking.scores[0]
+    repliers = [(n, s) for n, s in ranking.scores if _replies(n, scene)]
+    if not repliers or _replies(first, scene):
         return [first]
-    return [first, *[n for n, _ in ranking.scores if _replies(n, scene)][:1]]
+    if top < BESIDE * repliers[0][1] or top <= 0:
+        return [repliers[0][0]]
+    named = [n for n, _ in repliers if _holds(scene.skills[first], n)]
+    return [first, *named[:1]] if named else [first, repliers[0][0]]
+
+
+def _holds(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
 def _replies(skill: str, scene: Scene) -> bool:
@@ -91,16 +108,15 @@ def _with_cues(
     comment: str, scene: Scene, similarity: Similarity, candidates: list[Candidate]
 ) -> Ranking:
     """The comment's own words, and weaker the words for the situation it is made in."""
-    said = similarity.rank(masked(comment, scene.goods), candidates)
+    said = similarity.rank(asked_for(comment, scene), candidates)
     scores = dict(said.by_name)
     for sign, cue in cues(comment, scene, similarity):
-        ranking = similarity.rank(cue, candidates)
+        ranking = similarity.rank_wording(cue, candidates)
         usual = sum(ranking.by_name.values()) / len(candidates)
         for name, score in ranking.scores:
             more = sign * CUE * max(0.0, score - usual)
             scores[name] = round(scores.get(name, 0.0) + more, 4)
-    ordered = tuple(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
-    return Ranking(ordered, scores)
+    return Ranking.of(scores)
 
 
 def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[int, str]]:
@@ -116,15 +132,15 @@ def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[int, 
     if unclear(comment, meant, scene):
         found.append((1, UNCLEAR))
     elif meant.said or (meant.pointed is not None and _POINTING.search(comment)):
-        found.append((-1, UNCLEAR))
-    if scene.goods.products and not features(comment):
+        found += [(-1, UNCLEAR), (1, CLEAR)]
+    if meaningless(comment):
         found.append((1, "text without meaning, spam 无意义内容"))
     if not scene.comments and scene.events:
         found.append((1, "a viewer enters the room, welcome 进入直播间 欢迎"))
     return found
 
 
-UNCLEAR = "it is not clear which product is meant, context missing, ask back 不知道哪个商品 追问"
+UNCLEAR = "names a link number or a product, or points at the one being shown 链接 商品"
 _POINTING = re.compile(f"{THIS.pattern}|{THAT.pattern}", re.IGNORECASE)
 
 
@@ -148,6 +164,11 @@ def masked(comment: str, goods: Listing) -> str:
     return text if features(text) else comment
 
 
+def asked_for(comment: str, scene: Scene) -> str:
+    """What a comment asks, whichever the product: its own words and the plain words for them."""
+    return spelled_out(masked(comment, scene.goods))
+
+
 def without_products(comment: str, goods: Listing) -> str:
     """A comment with the names and numbers of products taken out."""
     text = comment
@@ -160,7 +181,7 @@ def without_products(comment: str, goods: Listing) -> str:
             for run in cjk_runs(name):
                 piece = longest_common(run, text)
                 text = text.replace(piece, " ") if len(piece) >= 2 else text
-    return re.sub(r"#?\d+号?(?:链接)?", " ", text)
+    return NUMBERED.sub(" ", text)
 
 
 def declines(scene: Scene, similarity: Similarity) -> Offer | None:
@@ -189,14 +210,15 @@ def sent_on(comment: str, guide: Guide, scene: Scene, similarity: Similarity) ->
 
 def wants(scene: Scene, guides: list[Guide], similarity: Similarity) -> list[Want]:
     """What the comments ask, each with the reply pattern nearest to it."""
-    patterns = {f"{p.skill}/{p.key}": p for g in guides for p in (*g.patterns, *_silent(g, scene))}
-    candidates = [
-        Candidate(name, tuple(x for x in (p.about, p.key.replace("-", " "), *_pieces(p)) if x))
-        for name, p in sorted(patterns.items())
-    ]
+    patterns = {
+        f"{p.skill}/{p.key}": p
+        for g in guides
+        for p in (*g.patterns, *_silent(g, scene))
+        if not p.fallback
+    }
     found: list[Want] = []
     for comment in scene.comments or scene.events[-1:]:
-        found += _wanted(comment, scene, candidates, patterns, similarity)
+        found += _wanted(comment, scene, patterns, similarity)
     return found or [Want("", "", None)]
 
 
@@ -215,32 +237,40 @@ def _silent(guide: Guide, scene: Scene) -> list[Pattern]:
     return found
 
 
-def _pieces(pattern: Pattern) -> list[str]:
+def rank_patterns(query: str, patterns: dict[str, Pattern], similarity: Similarity) -> Ranking:
+    """Patterns by what they are for, and less by how they are worded."""
+    names = sorted(patterns)
+    purposes = [Candidate(n, _purposes(patterns[n])) for n in names]
+    wordings = [Candidate(n, patterns[n].said()) for n in names]
+    worded = similarity.rank(query, wordings).by_name
+    purpose = similarity.rank(query, purposes).by_name
+    return Ranking.of({n: round(purpose[n] + WORDED * worded[n], 4) for n in purpose})
+
+
+def _purposes(pattern: Pattern) -> tuple[str, ...]:
     about = [p.strip() for p in re.split(r"[,;，；、]", pattern.about) if p.strip()]
-    return [*about, *pattern.said(), *pattern.examples]
+    key = pattern.key.replace("-", " ").replace("_", " ")
+    return tuple(p for p in (pattern.about, key, *about, *pattern.examples) if p)
 
 
 def _wanted(
-    comment: str,
-    scene: Scene,
-    candidates: list[Candidate],
-    patterns: dict[str, Pattern],
-    similarity: Similarity,
+    comment: str, scene: Scene, patterns: dict[str, Pattern], similarity: Similarity
 ) -> list[Want]:
-    parts = clauses(comment)
-    whole = similarity.rank(masked(comment, scene.goods), candidates)
+    clear = bool(mentions(comment, scene).said)
+    fitting = {n: p for n, p in patterns.items() if not (clear and p.asks_back)} or patterns
+    whole = rank_patterns(asked_for(comment, scene), fitting, similarity)
     if whole.best is None:
         return [Want(comment, comment, None)]
-    first = Want(comment, comment, patterns[whole.best], _stand_ins(whole))
+    first = Want(comment, comment, fitting[whole.best], _stand_ins(whole))
+    parts = [p for p in clauses(comment) if features(without_products(p, scene.goods))]
     if len(parts) < 2:
         return [first]
-    parts = [p for p in parts if features(without_products(p, scene.goods))] or [comment]
-    ranked = [(p, similarity.rank(masked(p, scene.goods), candidates)) for p in parts]
+    ranked = [(p, rank_patterns(asked_for(p, scene), fitting, similarity)) for p in parts]
     top = max(r.top for _, r in ranked)
     kept: dict[str, Want] = {}
     for part, ranking in ranked:
         if ranking.best and ranking.top >= 0.6 * top and ranking.margin() >= 0.03:
-            want = Want(part, comment, patterns[ranking.best], _stand_ins(ranking))
+            want = Want(part, comment, fitting[ranking.best], _stand_ins(ranking))
             kept.setdefault(ranking.best, want)
     return list(kept.values()) or [first]
 
@@ -252,16 +282,22 @@ def _stand_ins(ranking: Ranking) -> tuple[tuple[str, float], ...]:
 def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> Ranking:
     """The tools for one want: what the skills and their own descriptions say of them."""
     named = {n for g in guides for n in g.tools}
-    offers = [t for t in scene.tools if t is not scene.loader and (not named or t.name in named)]
+    offers = [
+        t
+        for t in scene.tools
+        if t is not scene.loader
+        and (not named or t.name in named)
+        and not _DECLINES.search(t.description)
+    ]
     candidates = [Candidate.of(t.name, t.text(), *_lines(t.name, guides)) for t in offers]
-    query = masked(want.words or want.comment, scene.goods)
+    query = asked_for(want.words or want.comment, scene)
     ranking = similarity.rank(query, candidates)
     slots = want.pattern.slots if want.pattern else ()
     scores = {
         t.name: round(ranking.by_name.get(t.name, 0.0) + SLOTS_SHARE * _names(t, guides, slots), 4)
         for t in offers
     }
-    return Ranking(tuple(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))), scores)
+    return Ranking.of(scores)
 
 
 def _lines(tool: str, guides: list[Guide]) -> list[str]:

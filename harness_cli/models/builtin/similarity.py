@@ -32,6 +32,9 @@ MEANING_CJK = 0.2
 """The vectors know little Chinese (local_models.md: 4 to 6 of 10), so words count for more."""
 AGAINST = 0.6
 """Weight of what a description says it is not for."""
+UNHEARD = 0.3
+"""Share in the weight of a piece that no candidate has: it tells nothing apart, only how much of
+the query stays unexplained."""
 WHOLE = 0.35
 """Share of the whole description in *meaning*; the rest is its best phrase."""
 
@@ -60,6 +63,12 @@ class Ranking:
 
     scores: tuple[tuple[str, float], ...] = ()
     by_name: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, scores: dict[str, float]) -> "Ranking":
+        """Scores in order, ties by name."""
+        ordered = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+        return cls(tuple(ordered), dict(scores))
 
     @property
     def best(self) -> str | None:
@@ -113,8 +122,13 @@ class Similarity:
             c.name: round(s - AGAINST * max(0.0, WORDING * n - w * WORDING * 0.5), 4)
             for c, s, n, w in zip(candidates, speaks, contrary, shared, strict=True)
         }
-        ordered = tuple(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
-        return Ranking(ordered, scores)
+        return Ranking.of(scores)
+
+    def rank_wording(self, query: str, candidates: Sequence[Candidate]) -> Ranking:
+        """Candidates by shared words alone."""
+        shared = _wording(query, [c.phrases for c in candidates])
+        scores = {c.name: round(s, 4) for c, s in zip(candidates, shared, strict=True)}
+        return Ranking.of(scores)
 
     def cosine(self, a: str, b: str) -> float:
         """The plain cosine of two texts, rounded."""
@@ -165,11 +179,12 @@ def _joined(phrases: Iterable[str]) -> dict[str, float]:
 
 
 def _rarity(wanted: dict[str, float], have: list[dict[str, float]]) -> dict[str, float]:
-    """ln(1 + N / (1 + df)) of every piece of the query over the candidates."""
+    """ln(1 + N / (1 + df)) of every piece of the query over the candidates, less where df is 0."""
     total = len(have)
+    bearers = {piece: sum(piece in pieces for pieces in have) for piece in wanted}
     return {
-        piece: math.log(1 + total / (1 + sum(piece in pieces for pieces in have)))
-        for piece in wanted
+        piece: math.log(1 + total / (1 + n)) * (1.0 if n else UNHEARD)
+        for piece, n in bearers.items()
     }
 
 

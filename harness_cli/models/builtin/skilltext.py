@@ -31,6 +31,10 @@ _EXAMPLE = re.compile(
 )
 SAME_WORDING = 0.5
 """An example's answer follows a pattern when it has this share of the pattern's words."""
+_NEGATIVE = re.compile(
+    r"\b(?:no|not|none|nothing|without|cannot|missing|unknown)\b|n't\b|没有|不到|不知道|无",
+    re.IGNORECASE,
+)
 _AVOID = re.compile(r"do not use|don't use|not for|when not|不要使用|不适用|不用于", re.IGNORECASE)
 _USE = re.compile(r"when to use|use when|use this|适用|何时使用", re.IGNORECASE)
 _RULES = re.compile(r"rule|guideline|boundar|规则|要求", re.IGNORECASE)
@@ -46,6 +50,8 @@ class Pattern:
     skill: str = ""
     examples: tuple[str, ...] = ()
     """Viewers' words of the skill's examples that were answered this way."""
+    fallback: bool = False
+    """For when facts are missing: what it is for is put in the negative."""
     tool: str = ""
     """A call that stands instead of words."""
 
@@ -58,6 +64,12 @@ class Pattern:
         """The wordings of a language, or of the first one there is."""
         mine = tuple(t for lang, t in self.texts if lang == language)
         return mine or tuple(t for _, t in self.texts[:1])
+
+    @property
+    def asks_back(self) -> bool:
+        """Whether every wording is a question without a fact in it."""
+        texts = [t for _, t in self.texts]
+        return not self.slots and bool(texts) and all(t.rstrip()[-1:] in "?？" for t in texts)
 
     def told(self) -> str:
         """What it is for, in words; slots are no words."""
@@ -122,7 +134,15 @@ def _with_examples(
         share, key = max(shares, default=(0.0, ""))
         if share >= SAME_WORDING:
             asked.setdefault(key, []).append(viewer)
-    return tuple(replace(p, examples=tuple(asked.get(p.key, ()))) for p in patterns)
+    factual = any(p.slots for p in patterns)
+    return tuple(
+        replace(
+            p,
+            examples=tuple(asked.get(p.key, ())),
+            fallback=factual and bool(_NEGATIVE.search(p.about)),
+        )
+        for p in patterns
+    )
 
 
 def slots_of(text: str) -> list[str]:
