@@ -10,7 +10,7 @@ import os
 import threading
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from harness_cli.records.config import PolicyConfig
 from harness_cli.store.redact import Redactor
 
 SCHEMA: Final = 1
+T = TypeVar("T")
 
 
 class CassetteHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +177,7 @@ def _entry(text: bytes, place: str) -> CassetteEntry:
     return entry
 
 
-def _decode(text: bytes, kind: type[Any], place: str) -> Any:
+def _decode(text: bytes, kind: type[T], place: str) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as exc:

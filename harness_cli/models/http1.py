@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection, straight on asyncio: the answer's parser.
 
 Only what a chat endpoint needs (RFC 9112): one request at a time, bodies by length, in chunks or
-until close. Why this is written by hand is told, with numbers, in docs/adr/lean-transport.md.
+until close. Why this is written by hand is told, with numbers, in docs/adr/0004-lean-transport.md.
 """
 
 import asyncio
