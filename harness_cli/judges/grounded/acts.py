@@ -2,75 +2,100 @@
 
 import re
 
-from harness_cli.judges.grounded.language import fold
+from harness_cli.judges.grounded.language import fold, phrases
 
-_DECLINE = re.compile(
-    r"\b(?:i|we)(?:'m| am|'re| are)? (?:really )?(?:can't|cannot|can not|could not|couldn't|won't|will not|"
-    r"unable to|not able to|not allowed to|don't|do not|'d rather not|would rather not)"
-    r" ?(?:be able to |do|help|share|discuss|talk|give|offer|provide|answer|comment|say|tell|reveal|promise|"
-    r"guarantee|make|take|send|show|follow|change|recommend|speak|get into|go into|arrange|process|advise|"
-    r"engage|respond|pass|hand|agree|read|print|disclose|support|confirm|assist|ignore|pretend|place|look|access)"
-    r"|\b(?:can't|cannot|unable to|not able to|won't be able to) (?:help|do that|share|discuss|talk about|"
-    r"assist|answer|give|offer|provide|promise|comment)"
-    r"|not something (?:i|we) can|isn't something (?:i|we)|that's not (?:something|possible|for me)|"
-    r"\bi must decline|\blet's (?:keep|stick|stay|get back|focus|talk about the)|beyond what i|"
-    r"outside (?:of )?what i|off[- ]limits|not (?:possible|available) (?:for|here)|\bno,? sorry|"
-    r"sorry,? (?:but )?(?:no\b|that|this|i can|we can)"
-    r"|(?:不能|无法|没法|没办法|不可以|不方便|不会|不便|不好|不太方便|不支持|帮不了|帮不上|做不了|不了|不提供|"
-    r"不讨论|不聊|不回答|回答不了|答不了|不谈|不透露|不接受)(?:[^。！？!?\n]{0,12})"
-    r"|咱们?还是(?:聊|看|说)|我们还是(?:聊|看|说)|恕"
+_DECLINE = phrases(
+    r"""
+    \b(?:i|we)(?:'m| am|'re| are)? (?:really )?(?:can't|cannot|can not|could not|couldn't
+    won't|will not|unable to|not able to|not allowed to|don't|do not|'d rather not
+    would rather not) ?(?:be able to |do|help|share|discuss|talk|give|offer|provide|answer
+    comment|say|tell|reveal|promise|guarantee|make|take|send|show|follow|change|recommend
+    speak|get into|go into|arrange|process|advise|engage|respond|pass|hand|agree|read|print
+    disclose|support|confirm|assist|ignore|pretend|place|look|access)|\b(?:can't|cannot
+    unable to|not able to|won't be able to) (?:help|do that|share|discuss|talk about|assist
+    answer|give|offer|provide|promise|comment)|not something (?:i|we) can|isn't something (?:i
+    we)|that's not (?:something|possible|for me)|\bi must decline|\blet's (?:keep|stick|stay
+    get back|focus|talk about the)|beyond what i|outside (?:of )?what i|off[- ]limits
+    not (?:possible|available) (?:for|here)|\bno,? sorry|sorry,? (?:but )?(?:no\b|that|this
+    i can|we can)|(?:不能|无法|没法|没办法|不可以|不方便|不会|不便|不好|不太方便|不支持|帮不了
+    帮不上|做不了|不了|不提供|不讨论|不聊|不回答|回答不了|答不了|不谈|不透露
+    不接受)(?:[^。！？!?\n]{0,12})|咱们?还是(?:聊|看|说)|我们还是(?:聊|看|说)|恕
+    """
 )
-_UNKNOWN = re.compile(
-    r"(?:don't|do not|doesn't|didn't) (?:have|know|see|list|say|mention|specify|show|find)\b|"
-    r"(?:haven't|hasn't|have not) (?:got|been|any)\b|\bno (?:information|info|details?|data|record)\b|"
-    r"not (?:sure|certain|listed|specified|stated|mentioned|shown|given|on the|in the|clear|available)|"
-    r"isn't (?:listed|specified|stated|mentioned|on|in|clear|given|available)|aren't (?:listed|given)|"
-    r"can't (?:confirm|say|tell|find|see|check)|cannot (?:confirm|say|tell|find|see)|unable to (?:confirm|find)|"
-    r"(?:would|i'd|i'll) (?:need|have) to (?:check|confirm|ask)|let me (?:check|confirm)|"
-    r"couldn't find|nothing (?:listed|about)|unknown|"
-    r"不清楚|不知道|不确定|不太清楚|不了解|没有(?:相关|这个|这方面|这项|具体|找到|查到|写|标|说明|提到|注明)|"
-    r"暂时没有(?:相关|这|找|查)|没有?(?:标注|注明|写明|写|查到|找到|提到|说明|提供)|查不到|找不到|未(?:标注|注明|"
-    r"提及|说明|提供)|无法确认|没法确认|不能确认|确认一下|核实一下|页面(?:上)?没"
+_UNKNOWN = phrases(
+    r"""
+    (?:don't|do not|doesn't|didn't) (?:have|know|see|list|say|mention|specify|show|find)\b
+    (?:haven't|hasn't|have not) (?:got|been|any)\b|\bno (?:information|info|details?|data
+    record)\b|not (?:sure|certain|listed|specified|stated|mentioned|shown|given|on the|in the
+    clear|available)|isn't (?:listed|specified|stated|mentioned|on|in|clear|given|available)
+    aren't (?:listed|given)|can't (?:confirm|say|tell|find|see|check)|cannot (?:confirm|say
+    tell|find|see)|unable to (?:confirm|find)|(?:would|i'd|i'll) (?:need|have) to (?:check
+    confirm|ask)|let me (?:check|confirm)|couldn't find|nothing (?:listed|about)|unknown
+    不清楚|不知道|不确定|不太清楚|不了解|没有(?:相关|这个|这方面|这项|具体|找到|查到|写|标
+    说明|提到|注明)|暂时没有(?:相关|这|找|查)|没有?(?:标注|注明|写明|写|查到|找到|提到|说明
+    提供)|查不到|找不到|未(?:标注|注明|提及|说明|提供)|无法确认|没法确认|不能确认|确认一下
+    核实一下|页面(?:上)?没
+    """
 )
-_ASK_WORD = re.compile(
-    r"\bwhich\b|\bwhat\b|\bcould you\b|\bcan you\b|\bwould you\b|\bdo you mean\b|\bare you (?:asking|looking|"
-    r"referring|talking)|\btell me\b|\blet me know\b|\bsay (?:the|which)\b|\bplease (?:tell|share|give|send|type)|"
-    r"\blink number|\bdid you mean|\bor the\b|\bmore specific|\bhow (?:tall|much do you weigh|old|many)\b|"
-    r"哪|什么|几号|多少|具体|请问|方便说|告诉|说一下|说下|发一下|打一下|还是|指的是|是指|想问|想了解|多高|多重|"
-    r"身高|体重|肤质|吗|呢"
+_ASK_WORD = phrases(
+    r"""
+    \bwhich\b|\bwhat\b|\bcould you\b|\bcan you\b|\bwould you\b|\bdo you mean\b
+    \bare you (?:asking|looking|referring|talking)|\btell me\b|\blet me know\b|\bsay (?:the
+    which)\b|\bplease (?:tell|share|give|send|type)|\blink number|\bdid you mean|\bor the\b
+    \bmore specific|\bhow (?:tall|much do you weigh|old|many)\b|哪|什么|几号|多少|具体|请问
+    方便说|告诉|说一下|说下|发一下|打一下|还是|指的是|是指|想问|想了解|多高|多重|身高|体重
+    肤质|吗|呢
+    """
 )
-_ASK_END = re.compile(
-    r"[?？]|(?:吗|呢|哪个|哪款|哪一款|几号|什么|告诉我|说一下|说下|打出来|发出来)[~～。!！]?$"
+_ASK_END = phrases(
+    r"""
+    [?？]|(?:吗|呢|哪个|哪款|哪一款|几号|什么|告诉我|说一下|说下|打出来|发出来)[~～。!！]?$
+    """
 )
-_TELL = re.compile(
-    r"\b(?:tell me|let me know|please (?:tell|share|give|send|type)|just (?:say|type|send))\b[^.!?\n]{0,40}"
-    r"\b(?:which|what|link|number|product|item|size|model|one|name|more)\b|"
-    r"(?:告诉我|说一下|说下|打一下|发一下|扣一下|报一下|发个|打个|说个)[^。！？!?\n]{0,16}|"
-    r"(?:麻烦|请)[^。！？!?\n]{0,8}(?:说|告诉|发|打)[^。！？!?\n]{0,16}"
+_TELL = phrases(
+    r"""
+    \b(?:tell me|let me know|please (?:tell|share|give|send|type)|just (?:say|type
+    send))\b[^.!?\n]{0,40}\b(?:which|what|link|number|product|item|size|model|one|name|more)\b
+    (?:告诉我|说一下|说下|打一下|发一下|扣一下|报一下|发个|打个|说个)[^。！？!?\n]{0,16}
+    (?:麻烦|请)[^。！？!?\n]{0,8}(?:说|告诉|发|打)[^。！？!?\n]{0,16}
+    """
 )
-_GREET = re.compile(
-    r"\bwelcome\b(?! (?:back to the product|to return))|\bhi\b|\bhello\b|\bhey\b|\bgood (?:evening|morning|"
-    r"afternoon)\b|\bnice to (?:see|meet|have)|\bglad (?:you're here|to see|you (?:came|joined|could))|欢迎|"
-    r"你好|您好|大家好|晚上好|早上好|下午好|中午好|嗨|哈喽|来啦|来了"
+_GREET = phrases(
+    r"""
+    \bwelcome\b(?! (?:back to the product|to return))|\bhi\b|\bhello\b|\bhey\b
+    \bgood (?:evening|morning|afternoon)\b|\bnice to (?:see|meet|have)|\bglad (?:you're here
+    to see|you (?:came|joined|could))|欢迎|你好|您好|大家好|晚上好|早上好|下午好|中午好|嗨
+    哈喽|来啦|来了
+    """
 )
-_THANKS = re.compile(
-    r"\bthank|\bthanks\b|appreciate|you're welcome|my pleasure|glad (?:you|it|to hear)|happy (?:you|to hear|it)|"
-    r"so kind|means a lot|谢谢|感谢|多谢|谢啦|不客气|开心|高兴|支持"
+_THANKS = phrases(
+    r"""
+    \bthank|\bthanks\b|appreciate|you're welcome|my pleasure|glad (?:you|it|to hear)
+    happy (?:you|to hear|it)|so kind|means a lot|谢谢|感谢|多谢|谢啦|不客气|开心|高兴|支持
+    """
 )
-_APOLOGY = re.compile(
-    r"\bsorry\b|apolog|my bad|regret|抱歉|对不起|不好意思|见谅|很遗憾|让(?:您|你)?久等|给您添麻烦"
+_APOLOGY = phrases(
+    r"""
+    \bsorry\b|apolog|my bad|regret|抱歉|对不起|不好意思|见谅|很遗憾|让(?:您|你)?久等
+    给您添麻烦
+    """
 )
-_MOVED = re.compile(
-    r"(?:moved?|moving|brought|bringing|bring|switch(?:ed|ing)?|put|putting|set|turn(?:ed|ing)?|pulled|jump"
-    r"(?:ed|ing)?|skip(?:ped|ping)?|goes?|going|show(?:ing)?|present(?:ed|ing)?|cover(?:ing)?|talk(?:ing)?)\b"
-    r"[^.!?\n]{0,60}\b(?:next|now|up|first|ahead|front|forward|straight|over to|to (?:link|no|number)|about|"
-    r"link|explain|present)|\b(?:up next|coming (?:right )?up|is next|comes next|next up|right away)\b|"
-    r"(?:马上|这就|现在|立刻|接下来|下一个|先|给(?:您|你|大家)|已经?|帮(?:您|你)|把)[^。！？!?\n]{0,16}"
-    r"(?:讲|介绍|展示|看|安排|提前|切|换到|移|调到|调整|排|上)|(?:安排上|安排好|调整好|提到前面|提前了|排到)"
+_MOVED = phrases(
+    r"""
+    (?:moved?|moving|brought|bringing|bring|switch(?:ed|ing)?|put|putting|set|turn(?:ed|ing)?
+    pulled|jump(?:ed|ing)?|skip(?:ped|ping)?|goes?|going|show(?:ing)?|present(?:ed|ing)?
+    cover(?:ing)?|talk(?:ing)?)\b[^.!?\n]{0,60}\b(?:next|now|up|first|ahead|front|forward
+    straight|over to|to (?:link|no|number)|about|link|explain|present)|\b(?:up next
+    coming (?:right )?up|is next|comes next|next up|right away)\b|(?:马上|这就|现在|立刻
+    接下来|下一个|先|给(?:您|你|大家)|已经?|帮(?:您|你)|把)[^。！？!?\n]{0,16}(?:讲|介绍|展示
+    看|安排|提前|切|换到|移|调到|调整|排|上)|(?:安排上|安排好|调整好|提到前面|提前了|排到)
+    """
 )
-_IMAGE = re.compile(
-    r"\b(?:picture|photo|image|close-?up|on (?:the )?screen|detail shot|look at the screen|shown here)\b|"
-    r"图片|图|照片|屏幕|实拍|细节图|上图|看一下画面|放大"
+_IMAGE = phrases(
+    r"""
+    \b(?:picture|photo|image|close-?up|on (?:the )?screen|detail shot|look at the screen
+    shown here)\b|图片|图|照片|屏幕|实拍|细节图|上图|看一下画面|放大
+    """
 )
 
 

@@ -6,28 +6,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from harness_cli.judges.grounded.language import (
-    DIGITS, EN_NUMBER, ZH_NUMBER, Clause, fold, number, terms_pattern,
-)  # fmt: skip
+    DIGITS,
+    EN_NUMBER,
+    ZH_NUMBER,
+    Clause,
+    fold,
+    number,
+    phrases,
+    terms_pattern,
+)
+from harness_cli.judges.grounded.lexicon import lexicon
 from harness_cli.judges.grounded.world import World
 from harness_cli.records.item import Item
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import Trajectory
 
-_LINK = re.compile(
-    rf"(?:\blinks?|\bitems?|\bproducts?|\bno\.?|\bnumbers?|链接|产品|商品)\s?(?:no\.?|number|#|号)?\s?#?(?P<a>{DIGITS}|"
-    rf"{EN_NUMBER})(?![\d.]*\s?(?:yuan|元|块|%|days|hours|pieces|left|in stock))"
-    rf"|#\s?(?P<b>\d+)|(?P<c>{DIGITS}|{ZH_NUMBER})\s?号(?:链接|产品|商品|宝贝|款)?(?!店|线|楼|码)"
-    r"|(?:第)(?P<d>[一二三四五六七八九十\d]+)(?:个|款)(?:链接|产品|商品|宝贝)?"
+_LINK = phrases(
+    rf"""
+    (?:\blinks?|\bitems?|\bproducts?|\bno\.?|\bnumbers?|链接|产品|商品)\s?(?:no\.?|number|#
+    号)?\s?#?(?P<a>{DIGITS}|{EN_NUMBER})(?![\d.]*\s?(?:yuan|元|块|%|days|hours|pieces|left
+    in stock))|#\s?(?P<b>\d+)|(?P<c>{DIGITS}|{ZH_NUMBER})\s?号(?:链接|产品|商品|宝贝|款)?(?!店
+    线|楼|码)|(?:第)(?P<d>[一二三四五六七八九十\d]+)(?:个|款)(?:链接|产品|商品|宝贝)?
+    """
 )
-_GENERIC = frozenset(
-    "top summer winter spring autumn gift battery kitchen fitness outdoor baby mini light portable matte "
-    "repair snack bag gym travel home set pack tea coffee water bottle charger wool cotton linen rose lips "
-    "bluetooth electric base makeup eye face hair hand spicy foam bike running recovery massage cleaner "
-    "container flask bamboo neck breakfast essence hydrating bed top feeding uv 零食 户外 健身 套装 早餐 补水 "
-    "宝宝 婴儿 冬装 外套 高腰 裙子 裤子 鞋子 包 锅 饮料 露营 收纳 快充 礼盒 香辣 放松 跑步 骑行 计数 防晒 "
-    "哑光 玫瑰 修护 控油 蓬松 细纹 多肽 氨基酸 亚麻 羊毛 针织 加绒 纯棉 草莓 冻干 护颈 遮光 降噪 速干".split()
-)
-"""Keywords that occur in ordinary talk as often as for the product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _terms(name: str, zh_name: str, keywords: tuple[str, ...]) -> set[str]:
     if len(words) > 1 and len(words[-1]) > 3:
         full.append(words[-1])
     own = [fold(k) for k in keywords]
-    return {t for t in [*full, *own] if len(t) > 1 and t not in _GENERIC}
+    return {t for t in [*full, *own] if len(t) > 1 and t not in lexicon().generic}
 
 
 @lru_cache(maxsize=2048)

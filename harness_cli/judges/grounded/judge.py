@@ -11,7 +11,10 @@ from pathlib import Path
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.conduct_checks import (
-    check_actions, check_conduct, check_forbidden, check_links,
+    check_actions,
+    check_conduct,
+    check_forbidden,
+    check_links,
 )  # fmt: skip
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.focus import Resolver
@@ -43,7 +46,10 @@ suppressed, unwanted_reply) say why Effectiveness is below 1."""
 def source_digest() -> str:
     """SHA-256 over this judge's own files: a changed word of its lexicon is another judge."""
     folder = Path(__file__).parent
-    parts = [f"{p.name}:{sha256(p.read_bytes())}" for p in sorted(folder.glob("*.py"))]
+    parts = [
+        f"{p.name}:{sha256(p.read_bytes())}"
+        for p in sorted([*folder.glob("*.py"), *folder.glob("*.txt")])
+    ]
     return sha256("\n".join(parts).encode())
 
 

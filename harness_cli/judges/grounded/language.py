@@ -29,7 +29,6 @@ NUMBER = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER}|\ban?\b)"
 _CLAUSE_END = re.compile(
     r"[。！？!?;；\n…]+|(?<!\d)\.(?!\d)|(?<=\d)\.(?=\s|$)|[,，、](?!\d{3}\b)|:\s"
 )
-_SENTENCE_END = "。！？!?;；\n….".split()
 _SENTENCE = re.compile(r"[。！？!?;；\n…]|(?<!\d)\.(?!\d)|(?<=\d)\.(?=\s|$)")
 
 
@@ -47,9 +46,11 @@ class Clause:
 
 def fold(text: str) -> str:
     """Lower case, ASCII width and quotes; every character keeps its place, so quotes stay exact."""
-    return "".join(
-        low if len(low) == 1 else c for c, low in ((c, c.lower()) for c in text.translate(_FOLD))
-    )
+    plain = text.translate(_FOLD)
+    lower = plain.lower()
+    if len(lower) == len(plain):
+        return lower
+    return "".join(low if len(low) == 1 else c for c, low in ((c, c.lower()) for c in plain))
 
 
 def clauses(folded: str) -> list[Clause]:
@@ -137,15 +138,33 @@ def same(a: float, b: float) -> bool:
     return abs(a - b) < 0.005 + 1e-9 * abs(a)
 
 
+def phrases(lines: str) -> re.Pattern[str]:
+    """A pattern from lines: a line end stands for `|`, a backslash there for nothing.
+
+    Long lists of wordings stay readable so; blanks at the ends of a line are written `\\ `.
+    """
+    joined = "|".join(
+        line.strip() if not line.endswith("\\ ") else line.lstrip()
+        for line in lines.strip().split("\n")
+    )
+    return re.compile(joined.replace("\\|", ""))
+
+
 def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:
     """One pattern for many literal terms, longest first; Latin ones end at word boundaries.
+
+    A `*` at the end of a term lets the word go on.
 
     Grouped by first character, which keeps the search of a few hundred terms below 0.1 ms.
     """
     groups: dict[str, list[str]] = {}
     for term in sorted({t for t in terms if t}, key=lambda t: (-len(t), t)):
-        plural = r"(?:e?s)?(?![a-z0-9])" if term[-1].isascii() and term[-1].isalnum() else ""
-        groups.setdefault(term[0], []).append(re.escape(term[1:]) + plural)
+        rest = re.escape(term[1:])
+        if term[-1] == "*":
+            rest = re.escape(term[1:-1]) + "[a-z]*"
+        elif term[-1].isascii() and term[-1].isalnum():
+            rest += r"(?:e?s)?(?![a-z0-9])"
+        groups.setdefault(term[0], []).append(rest)
     parts = []
     for first, rests in groups.items():
         before = r"(?<![a-z0-9])" if first.isascii() and first.isalnum() else ""

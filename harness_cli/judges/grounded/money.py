@@ -3,28 +3,42 @@
 import re
 from dataclasses import dataclass
 
-from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, ZH_NUMBER, Clause, number
+from harness_cli.judges.grounded.language import (
+    DIGITS,
+    EN_NUMBER,
+    ZH_NUMBER,
+    Clause,
+    number,
+    phrases,
+)
 
 _N = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER})"
 _UNIT = r"(?:yuan|rmb|cny|kuai|bucks|dollars?|usd|euros?|元|块钱|块|圆)"
-_WITH_UNIT = re.compile(
-    rf"(?P<sign>¥|\$|€|rmb\s?|cny\s?)\s*(?P<a>{DIGITS})"
-    rf"|(?:(?P<first>{DIGITS})\s*(?:and|or|和|、|/)\s*)?(?P<b>{_N})\s*(?P<unit>{_UNIT})(?P<dime>\d)?"
+_WITH_UNIT = phrases(
+    rf"""
+    (?P<sign>¥|\$|€|rmb\s?|cny\s?)\s*(?P<a>{DIGITS})|(?:(?P<first>{DIGITS})\s*(?:and|or|和|、
+    /)\s*)?(?P<b>{_N})\s*(?P<unit>{_UNIT})(?P<dime>\d)?
+    """
 )
 _OTHER_UNIT = (
     r"(?!\s*(?:%|percent|折|号|hours?|days?|months?|years?|weeks?|minutes?|hrs?|ml|kg|g\b|cm|mm|w\b|mah"
     r"|小时|天|个月|年|周|分钟|毫升|克|公斤|厘米|瓦|毫安|件|个|片|包|瓶|pieces?|left|in stock|\d|,\d|\.\d"
     r"|-?\s?(?:inch|piece|pack|degree|level|star)))"
 )
-_BARE = re.compile(
-    r"(?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for|\byours for"
-    r"|\bdown to|\bgoes for|售价|现价|价格是?|特价|原价|到手价?|券后价?|只要|只需|仅需|卖价?|现在是?|优惠价|"
-    rf"秒杀价|直播价|活动价|日常价)[:：为是]?\s*(?P<n>{DIGITS}){_OTHER_UNIT}"
+_BARE = phrases(
+    rf"""
+    (?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for
+    \byours for|\bdown to|\bgoes for|售价|现价|价格是?|特价|原价|到手价?|券后价?|只要|只需
+    仅需|卖价?|现在是?|优惠价|秒杀价|直播价|活动价
+    日常价)[:：为是]?\s*(?P<n>{DIGITS}){_OTHER_UNIT}
+    """
 )
-_OFF_SPEND = re.compile(
-    rf"(?P<off>{DIGITS})\s*(?:yuan )?off\s*(?:(?:for |on |every |any )?(?:orders? )?(?:of |over |above |"
-    rf"from )?)?(?P<over>{DIGITS})"
-    rf"|满\s*(?P<over_zh>{_N})\s*(?:元|块)?\s*(?:立?减|省|返|减免)\s*(?P<off_zh>{_N})"
+_OFF_SPEND = phrases(
+    rf"""
+    (?P<off>{DIGITS})\s*(?:yuan )?off\s*(?:(?:for |on |every |any )?(?:orders? )?(?:of |over\ 
+    above |from )?)?(?P<over>{DIGITS})|满\s*(?P<over_zh>{_N})\s*(?:元|块)?\s*(?:立?减|省|返
+    减免)\s*(?P<off_zh>{_N})
+    """
 )
 
 _CUES = (
@@ -62,11 +76,13 @@ _CUES = (
     ),
 )
 _BEFORE = re.compile("|".join(f"(?P<{name}>{cue})" for name, cue in _CUES))
-_AFTER = re.compile(
-    r"\s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|coupon|voucher|的?(?:优惠|券|红包)|"
-    r"(?:的)?差价)|(?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less|or under)|"
-    r"(?P<threshold>or more|and up|以上|就能用|可用|起)|(?P<total>after|in total|altogether|for both|到手)|"
-    r"(?P<fee>for shipping|shipping|postage|运费|邮费))"
+_AFTER = phrases(
+    r"""
+    \s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|coupon|voucher|的?(?:优惠
+    券|红包)|(?:的)?差价)|(?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less
+    or under)|(?P<threshold>or more|and up|以上|就能用|可用|起)|(?P<total>after|in total
+    altogether|for both|到手)|(?P<fee>for shipping|shipping|postage|运费|邮费))
+    """
 )
 
 

@@ -3,48 +3,69 @@
 import re
 from collections.abc import Iterable
 
-from harness_cli.judges.grounded.language import NUMBER, Clause, number, same
+from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same
 from harness_cli.judges.grounded.money import Money, money
-from harness_cli.judges.grounded.reading import Reading, shown
+from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, is_percent
 from harness_cli.records.catalogue import StockLevel
 
 _PRICE_KEYS = ("price", "total", "final", "pay", "amount", "cost", "sum", "subtotal", "after")
 _LIST_KEYS = ("list", "original", "market", "regular")
 _SAVING_KEYS = ("off", "discount", "amount", "saving", "saved", "reduction", "threshold", "minimum")
-_DISCOUNT = re.compile(
-    rf"(?P<percent>{NUMBER})\s*(?:%|percent|per cent)\s*(?:off|discount|cheaper|less|reduction|sale|的?优惠|折扣)"
-    r"|(?:discount|save|saves|saving|off|reduced|优惠|便宜|立减|降价?)\D{0,8}(?P<after>\d+(?:\.\d+)?)\s?(?:%|percent)"
-    r"|(?P<fold>\d(?:\.\d)?|[一二两三四五六七八九]{1,2}|\d\d)\s*折(?!叠|扣|痕|边|纸|起)"
-    r"|(?P<half>half[- ]price|半价|五折)"
+_DISCOUNT = phrases(
+    rf"""
+    (?P<percent>{NUMBER})\s*(?:%|percent|per cent)\s*(?:off|discount|cheaper|less|reduction
+    sale|的?优惠|折扣)|(?:discount|save|saves|saving|off|reduced|优惠|便宜|立减
+    降价?)\D{{0,8}}(?P<after>\d+(?:\.\d+)?)\s?(?:%|percent)|(?P<fold>\d(?:\.\d)?
+    [一二两三四五六七八九]{{1,2}}|\d\d)\s*折(?!叠|扣|痕|边|纸|起)|(?P<half>half[- ]price|半价
+    五折)
+    """
 )
 _COUNT_UNIT = (
     r"(?:件|个|瓶|盒|包|支|双|台|套|条|只|份|片|张|袋|罐|对|pieces?|pcs|units?|items?|sets?|pairs?)"
 )
-_STOCK_NUMBER = re.compile(
-    rf"(?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?(?:still )?(?:left|remaining|"
-    rf"in stock|on hand|available(?! in)|to go)|stock (?:is|of|left|level)?:?\s?(?:at )?(?P<b>\d+)"
-    rf"|(?:库存|存货)(?:还?有|剩|是|为|还剩|:)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?|还有)\s*"
-    rf"(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存|有货)"
-    rf"|\b(?:have|got|only|just)\s+(?P<f>\d+)\s+(?:{_COUNT_UNIT}\s+)?(?:left|in stock|more|remaining)"
+_STOCK_NUMBER = phrases(
+    rf"""
+    (?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are\ 
+    is )?(?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
+    left|level)?:?\s?(?:at )?(?P<b>\d+)|(?:库存|存货)(?:还?有|剩|是|为|还剩
+    :)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?
+    还有)\s*(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存
+    有货)|\b(?:have|got|only|just)\s+(?P<f>\d+)\s+(?:{_COUNT_UNIT}\s+)?(?:left|in stock|more
+    remaining)
+    """
 )
-_OUT = re.compile(
-    r"sold out|out of stock|no stock|none left|not in stock|isn't in stock|not available|unavailable|run out|"
-    r"no longer (?:have|available)|all gone|stock is (?:zero|0)\b|"
-    r"售罄|卖完|卖光|没货|无货|缺货|断货|抢完|抢光|没有(?:现)?货|暂无库存|没库存|没有库存|库存为?0(?!\d)|卖没了"
+_OUT = phrases(
+    r"""
+    sold out|out of stock|no stock|none left|not in stock|isn't in stock|not available
+    unavailable|run out|no longer (?:have|available)|all gone|stock is (?:zero|0)\b|售罄|卖完
+    卖光|没货|无货|缺货|断货|抢完|抢光|没有(?:现)?货|暂无库存|没库存|没有库存|库存为?0(?!\d)
+    卖没了
+    """
 )
-_IN = re.compile(
-    r"in stock|still (?:have|got) (?:it|some|them|plenty|stock)|(?:is|are|it's|still) available(?! in)|plenty (?:left|of)|"
-    r"有(?:现)?货|现货|有库存|库存充足|货量充足|还能拍|可以拍"
+_IN = phrases(
+    r"""
+    in stock|still (?:have|got) (?:it|some|them|plenty|stock)|(?:is|are|it's
+    still) available(?! in)|plenty (?:left|of)|有(?:现)?货|现货|有库存|库存充足|货量充足
+    还能拍|可以拍
+    """
 )
-_NOT_OUT = re.compile(
-    r"\b(?:not|isn't|aren't|never|hasn't|haven't)\s+(?:yet )?(?:sold out|out of stock|run out)|没(?:有)?(?:卖完|售罄|断货)"
+_NOT_OUT = phrases(
+    r"""
+    \b(?:not|isn't|aren't|never|hasn't|haven't)\s+(?:yet )?(?:sold out|out of stock|run out)
+    没(?:有)?(?:卖完|售罄|断货)
+    """
 )
-_FEW = re.compile(
-    r"(?:almost|nearly) (?:sold out|gone)|few left|last few|running (?:low|out)|快(?:卖完|没|抢)|所剩不多|最后几|不多了"
+_FEW = phrases(
+    r"""
+    (?:almost|nearly) (?:sold out|gone)|few left|last few|running (?:low|out)|快(?:卖完|没|抢)
+    所剩不多|最后几|不多了
+    """
 )
-_COUPON = re.compile(
-    r"coupon|promo|offer|discount|refund|return|exchange|service|券|优惠|活动|退|换|客服"
+_COUPON = phrases(
+    r"""
+    coupon|promo|offer|discount|refund|return|exchange|service|券|优惠|活动|退|换|客服
+    """
 )
 _FEW_UNITS = 30
 """More units than this are not "almost gone" (a choice; the shop's own hosts say it below)."""

@@ -3,17 +3,21 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from harness_cli.judges.grounded.language import Clause, terms_pattern
-from harness_cli.judges.grounded.lexicon import (
-    ADVICE, ASSURED, COLOURS, GUARDED, MADE_OF, MATERIALS, PROPERTIES, Lexicon, Use,
-)  # fmt: skip
+from harness_cli.judges.grounded.language import Clause, phrases, terms_pattern
+from harness_cli.judges.grounded.lexicon import ADVICE, ASSURED, MADE_OF, Use, lexicon
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, World
 from harness_cli.records.catalogue import Attribute
 
-_COLOUR_TALK = re.compile(r"envelope|packet|friday|light|tea\b|date|wine|flag|红包|红枣|绿茶|蓝牙")
-_COLOUR_OFFER = re.compile(
-    r"colou?r|come|available|have|choose|option|version|in |颜色|有|款|可选|色"
+_COLOUR_TALK = phrases(
+    r"""
+    envelope|packet|friday|light|tea\b|date|wine|flag|红包|红枣|绿茶|蓝牙
+    """
+)
+_COLOUR_OFFER = phrases(
+    r"""
+    colou?r|come|available|have|choose|option|version|in |颜色|有|款|可选|色
+    """
 )
 
 
@@ -22,13 +26,15 @@ def check_properties(reading: Reading) -> None:
     for clause in reading.clauses:
         if not reading.asserts(clause):
             continue
-        for use in PROPERTIES.uses(clause):
-            _check(reading, clause, use)
-        for use in GUARDED.uses(clause):
-            if use.positive and ASSURED.search(clause.text) and not ADVICE.search(reading.folded):
+        for use in lexicon().uses(clause):
+            if use.kind == "property":
                 _check(reading, clause, use)
-        _check_exclusive(reading, clause, MATERIALS)
-        _check_exclusive(reading, clause, COLOURS)
+            elif use.kind == "group":
+                assured = ASSURED.search(clause.text) and not ADVICE.search(reading.folded)
+                if use.positive and assured:
+                    _check(reading, clause, use)
+            else:
+                _check_exclusive(reading, clause, use)
 
 
 def _check(reading: Reading, clause: Clause, use: Use) -> None:
@@ -70,34 +76,32 @@ def _of_another(reading: Reading, clause: Clause, use: Use) -> bool:
     return False
 
 
-def _check_exclusive(reading: Reading, clause: Clause, lexicon: Lexicon) -> None:
+def _check_exclusive(reading: Reading, clause: Clause, use: Use) -> None:
     """A material or colour that is not among those the product has, where it has any."""
-    colours = lexicon is COLOURS
-    if colours and (_COLOUR_TALK.search(clause.text) or not _COLOUR_OFFER.search(clause.text)):
+    cards = reading.cards_at(use.start, clause)
+    if not use.positive or not cards or _part_of_name(reading, use):
         return
-    for use in lexicon.uses(clause):
-        cards = reading.cards_at(use.start, clause)
-        if not use.positive or not cards or _part_of_name(reading, use):
-            continue
-        sources = [s for c in cards for s in c.sources]
-        if use.concept in {c for s in sources for c in s.concepts}:
-            continue
-        if any(use.concept in s.concepts for s in [*reading.evidence.texts, *reading.world.shop]):
-            continue
-        has = any(_is_stated(c, colours) for c in cards)
-        if not has and not (MADE_OF.search(clause.text) and not colours):
-            continue
-        if not colours and not (MADE_OF.search(clause.text) or _names_whole(clause, use)):
-            continue
-        name = cards[0].product.name
+    sources = [s for c in cards for s in c.sources]
+    sources += [*reading.evidence.texts, *reading.world.shop]
+    if any(use.concept in s.concepts for s in sources):
+        return
+    has = any(_is_stated(c, use.kind) for c in cards)
+    if use.kind == "colour":
+        talk = _COLOUR_TALK.search(clause.text) or not _COLOUR_OFFER.search(clause.text)
+        claimed = has and not talk
+    else:
+        made = MADE_OF.search(clause.text) is not None
+        claimed = made or (has and _names_whole(clause, use))
+    if claimed:
         kind = "wrong_attribute" if has else "unsupported_claim"
+        name = cards[0].product.name
         reading.find(
             kind, f"{name} has no `{use.concept}`", use.start, use.end, cards[0].product.id
         )
 
 
-def _is_stated(card: Card, colours: bool) -> bool:
-    if colours:
+def _is_stated(card: Card, kind: str) -> bool:
+    if kind == "colour":
         return bool(card.product.variants) and any(c in card.own.concepts for c in _COLOUR_NAMES)
     return any(a.name in ("material", "fabric") for a in card.product.attributes)
 

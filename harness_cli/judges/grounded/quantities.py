@@ -3,7 +3,14 @@
 import re
 from dataclasses import dataclass
 
-from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, NUMBER, ZH_NUMBER, number
+from harness_cli.judges.grounded.language import (
+    DIGITS,
+    EN_NUMBER,
+    NUMBER,
+    ZH_NUMBER,
+    number,
+    phrases,
+)
 
 _UNITS: dict[str, tuple[str, float]] = {}
 
@@ -55,13 +62,17 @@ _UNIT = "|".join(
     for n in _NAMES
 )
 _JOIN = r"\s*(?:by|x|to|-|~|and|or|乘|到|至|\*)\s*"
-_QUANTITY = re.compile(
-    rf"(?P<first>{NUMBER})(?P<more>(?:{_JOIN}(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER})){{0,3}})"
-    rf"[\s-]*(?P<unit>{_UNIT})"
+_QUANTITY = phrases(
+    rf"""
+    (?P<first>{NUMBER})(?P<more>(?:{_JOIN}(?:{DIGITS}|{ZH_NUMBER}
+    {EN_NUMBER})){{0,3}})[\s-]*(?P<unit>{_UNIT})
+    """
 )
 _MORE = re.compile(rf"{_JOIN}({DIGITS}|{ZH_NUMBER}|{EN_NUMBER})")
-_RATED = re.compile(
-    r"(?<![a-z])(spf|upf|ipx?|pa|usb|bluetooth|蓝牙|pu)\s?-?(\d+(?:\.\d+)?|\++|x\d)"
+_RATED = phrases(
+    r"""
+    (?<![a-z])(spf|upf|ipx?|pa|usb|bluetooth|蓝牙|pu)\s?-?(\d+(?:\.\d+)?|\++|x\d)
+    """
 )
 _PERCENT_ZH = re.compile(rf"百分之({DIGITS}|{ZH_NUMBER})")
 _HALF_DAY = re.compile(r"\b(?:a|one) (?:fortnight)\b")

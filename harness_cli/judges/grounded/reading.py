@@ -1,28 +1,33 @@
 """One reply under judgement: its clauses, the products it names, its evidence."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from harness_cli.judges.grounded.evidence import Evidence
 from harness_cli.judges.grounded.focus import Mention, Resolver, item_focus, spoken_of
-from harness_cli.judges.grounded.language import Clause, clauses, fold
+from harness_cli.judges.grounded.language import Clause, clauses, fold, phrases
 from harness_cli.judges.grounded.world import Card, Source, World
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import Finding
 
-UNCERTAIN = re.compile(
-    r"\bwhether\b|(?:don't|do not|doesn't) (?:have|know|say|see|list)|not (?:sure|certain|listed|specified)|"
-    r"no (?:information|info|data|details?|record)|can't (?:confirm|say|tell|promise|guarantee)|"
-    r"cannot (?:confirm|say|tell|promise|guarantee)|unable to (?:confirm|say)|isn't (?:listed|specified)|"
-    r"(?:won't|wouldn't|not going to|never|not able to|shouldn't|don't) (?:promise|guarantee|claim|say)|"
-    r"是否|是不是|有没有|能不能|会不会|不清楚|不知道|不确定|没有(?:相关|这方面|找到|查到|写|标|说明)|没(?:有)?(?:标|写|查到)|"
-    r"不能保证|无法保证|没法保证|不敢保证|不(?:能)?承诺|无法承诺|不好说|无法确认|没法确认|查不到"
+UNCERTAIN = phrases(
+    r"""
+    \bwhether\b|(?:don't|do not|doesn't) (?:have|know|say|see|list)|not (?:sure|certain|listed
+    specified)|no (?:information|info|data|details?|record)|can't (?:confirm|say|tell|promise
+    guarantee)|cannot (?:confirm|say|tell|promise|guarantee)|unable to (?:confirm|say)
+    isn't (?:listed|specified)|(?:won't|wouldn't|not going to|never|not able to|shouldn't
+    don't) (?:promise|guarantee|claim|say)|是否|是不是|有没有|能不能|会不会|不清楚|不知道
+    不确定|没有(?:相关|这方面|找到|查到|写|标|说明)|没(?:有)?(?:标|写|查到)|不能保证|无法保证
+    没法保证|不敢保证|不(?:能)?承诺|无法承诺|不好说|无法确认|没法确认|查不到
+    """
 )
-_ECHO = re.compile(
-    r"^\s*(?:you (?:asked|said|mentioned|want(?:ed)?)|as you (?:said|asked)|if you|(?:您|你)(?:问|说|提到|想问))"
+_ECHO = phrases(
+    r"""
+    ^\s*(?:you (?:asked|said|mentioned|want(?:ed)?)|as you (?:said|asked)|if you|(?:您
+    你)(?:问|说|提到|想问))
+    """
 )
 
 

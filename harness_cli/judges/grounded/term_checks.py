@@ -2,23 +2,25 @@
 
 import re
 
-from harness_cli.judges.grounded.language import Clause
+from harness_cli.judges.grounded.language import Clause, phrases
 from harness_cli.judges.grounded.quantities import Quantity, holds, quantities
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source
 
-_CUES = re.compile(
-    r"(?P<price>price (?:drop|protect)|drops? |difference|price match|保价|价保|降价|差价)|"
-    r"(?P<exchange>exchang|swap|换货?)|(?P<refund>refund|money back|退款|原路)|"
-    r"(?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)|"
-    r"(?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)|"
-    r"(?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|质保|联保|三包|保用|免费维修)|"
-    r"(?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive|at your door|送达|到货|收到|送到|签收|能到|就到|到手)|"
-    r"(?P<ship>ship|dispatch|sent? out|send|leaves?|发货|发出|出库|寄出|发)|"
-    r"(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)|"
-    r"(?P<attribute>battery|last(?:s|ing)?|play|charg|shelf|keep|stay|hot|cold|water|timer|wear|dry|dries|cook|"
-    r"brew|boil|steep|use within|expire|best before|run ?time|hours of|续航|充电|保质|保温|保冷|持妆|定时|持久|泡|煮|"
-    r"用|防水|有效)"
+_CUES = phrases(
+    r"""
+    (?P<price>price (?:drop|protect)|drops? |difference|price match|保价|价保|降价|差价)
+    (?P<exchange>exchang|swap|换货?)|(?P<refund>refund|money back|退款|原路)
+    (?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)
+    (?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)
+    (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|质保|联保|三包|保用|免费维修)
+    (?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive
+    at your door|送达|到货|收到|送到|签收|能到|就到|到手)|(?P<ship>ship|dispatch|sent? out
+    send|leaves?|发货|发出|出库|寄出|发)|(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)
+    (?P<attribute>battery|last(?:s|ing)?|play|charg|shelf|keep|stay|hot|cold|water|timer|wear
+    dry|dries|cook|brew|boil|steep|use within|expire|best before|run ?time|hours of|续航|充电
+    保质|保温|保冷|持妆|定时|持久|泡|煮|用|防水|有效)
+    """
 )
 _POLICY = {
     "price": ("price_protection",), "exchange": ("exchange", "returns"), "refund": ("refund", "cancel"),
@@ -32,33 +34,58 @@ _KIND = {
     "damaged": "wrong_returns", "missing": "wrong_returns", "cancel": "wrong_returns",
     "price": "false_promise", "invoice": "unsupported_claim",
 }  # fmt: skip
-_SOON = re.compile(
-    r"same[- ]day|\btoday\b|\btonight\b|\bnow\b|immediately|right away|at once|within the hour|"
-    r"\btomorrow\b|next[- ]day|overnight|当天|当日|今天|今晚|立刻|立即|马上|明天|次日|隔天|明早"
+_SOON = phrases(
+    r"""
+    same[- ]day|\btoday\b|\btonight\b|\bnow\b|immediately|right away|at once|within the hour
+    \btomorrow\b|next[- ]day|overnight|当天|当日|今天|今晚|立刻|立即|马上|明天|次日|隔天|明早
+    """
 )
 _NEXT = re.compile(r"tomorrow|next|overnight|明|次日|隔天")
-_MOVES = re.compile(
-    r"(?P<ship>\bships?\b|shipped|shipping|dispatch|sent out|send (?:it|them) out|leave the warehouse|发货|发出|寄出)|"
-    r"(?P<arrive>arriv|deliver|reach you|get it|have it|be with you|at your door|送达|到货|收到|送到|能到|就到|到家)"
+_MOVES = phrases(
+    r"""
+    (?P<ship>\bships?\b|shipped|shipping|dispatch|sent out|send (?:it|them) out
+    leave the warehouse|发货|发出|寄出)|(?P<arrive>arriv|deliver|reach you|get it|have it
+    be with you|at your door|送达|到货|收到|送到|能到|就到|到家)
+    """
 )
-_FREE_SHIPPING = re.compile(
-    r"free (?:shipping|delivery|postage)|ships? (?:for )?free|no shipping (?:fee|cost)|shipping is free|包邮|免运费|免邮"
+_FREE_SHIPPING = phrases(
+    r"""
+    free (?:shipping|delivery|postage)|ships? (?:for )?free|no shipping (?:fee|cost)
+    shipping is free|包邮|免运费|免邮
+    """
 )
-_NO_WARRANTY = re.compile(
-    r"no warranty|without (?:a )?warranty|isn't covered|没有?(?:质保|保修)|不(?:保修|质保)|无(?:质保|保修)"
+_NO_WARRANTY = phrases(
+    r"""
+    no warranty|without (?:a )?warranty|isn't covered|没有?(?:质保|保修)|不(?:保修|质保)
+    无(?:质保|保修)
+    """
 )
-_EVER = re.compile(
-    r"life-?time (?:warranty|guarantee)|forever|终身(?:质保|保修|维修)?|永久(?:质保|保修)?"
+_EVER = phrases(
+    r"""
+    life-?time (?:warranty|guarantee)|forever|终身(?:质保|保修|维修)?|永久(?:质保|保修)?
+    """
 )
-_CAN_RETURN = re.compile(
-    r"(?:can|may|could) (?:be |still )?(?:return|send (?:it|them) back|sent back)|returns? (?:are )?(?:ok|fine|accepted|possible)|可以退|能退|支持(?:七天|7天)?(?:无理由)?退|随时退|包退"
+_CAN_RETURN = phrases(
+    r"""
+    (?:can|may|could) (?:be |still )?(?:return|send (?:it|them) back|sent back)
+    returns? (?:are )?(?:ok|fine|accepted|possible)|可以退|能退|支持(?:七天|7天)?(?:无理由)?退
+    随时退|包退
+    """
 )
-_NO_RETURN = re.compile(
-    r"(?:cannot|can't|can not|may not|not) (?:be )?(?:return|send back|sent back)|no returns|non-?returnable|不能退|不支持退|不可以退|不退不换|不可退|概不退"
+_NO_RETURN = phrases(
+    r"""
+    (?:cannot|can't|can not|may not|not) (?:be )?(?:return|send back|sent back)|no returns
+    non-?returnable|不能退|不支持退|不可以退|不退不换|不可退|概不退
+    """
 )
 _OPENED = re.compile(r"open|used|wash|cut|alter|unless|once|拆|用过|开封|洗|剪")
-_ORIGIN = re.compile(
-    r"(?:ships?|sent|dispatched|shipped|delivered|comes?) (?:out )?from (?:our )?(?:warehouse in )?(?P<a>[a-z]+)|从(?P<b>[\u4e00-\u9fff]{2,3}?)(?:仓|发货|发出|直发)|(?P<c>[\u4e00-\u9fff]{2})(?:仓库?)?(?:发货|直发|仓发)"
+_ORIGIN = phrases(
+    r"""
+    (?:ships?|sent|dispatched|shipped|delivered
+    comes?) (?:out )?from (?:our )?(?:warehouse in )?(?P<a>[a-z]+)
+    从(?P<b>[\u4e00-\u9fff]{2,3}?)(?:仓|发货|发出|直发)
+    (?P<c>[\u4e00-\u9fff]{2})(?:仓库?)?(?:发货|直发|仓发)
+    """
 )
 _WARRANTY_DIMENSION = 720.0
 
@@ -175,8 +202,10 @@ def _check_attribute(
     reading.find(kind, detail, quantity.start, quantity.end, cards[0].product.id)
 
 
-_RESULT = re.compile(
-    r"result|visible|effect|works? in|see |improve|reduc|见效|有效|改善|淡化|提升|显著"
+_RESULT = phrases(
+    r"""
+    result|visible|effect|works? in|see |improve|reduc|见效|有效|改善|淡化|提升|显著
+    """
 )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from harness_cli.judges.grounded.language import clauses, fold
-from harness_cli.judges.grounded.lexicon import COLOURS, GUARDED, MATERIALS, PROPERTIES, Lexicon
+from harness_cli.judges.grounded.lexicon import lexicon
 from harness_cli.judges.grounded.money import money
 from harness_cli.judges.grounded.quantities import measured
 from harness_cli.records.catalogue import Catalogue, Product, Promotion, StockLevel
@@ -186,9 +186,7 @@ def source(name: str, *texts: str) -> Source:
 
 def _concepts(text: str) -> Concepts:
     found: dict[str, set[bool]] = {}
-    lexicons: tuple[Lexicon, ...] = (PROPERTIES, GUARDED, MATERIALS, COLOURS)
     for clause in clauses(text):
-        for lexicon in lexicons:
-            for use in lexicon.uses(clause):
-                found.setdefault(use.concept, set()).add(use.positive)
+        for use in lexicon().uses(clause):
+            found.setdefault(use.concept, set()).add(use.positive)
     return {concept: frozenset(ways) for concept, ways in found.items()}
