@@ -55,18 +55,21 @@ class Subject:
 
 
 def gather(evidence: Iterable[Evidence]) -> Material:
-    """Observe every item of a run, streamed; of repeats of one item the first failure counts."""
+    """Observe every item of a run, streamed in any order.
+
+    An item that fails in any repeat is a failure; the first repeat that failed is looked at.
+    """
     seen: dict[str, Seen] = {}
-    failures: dict[str, Failure] = {}
+    failures: dict[str, tuple[int, Failure]] = {}
     for one in evidence:
-        item = one.result.item_id
-        if one.result.state != "passed":
-            if item not in failures:
-                failures[item] = observe(one)
-                seen[item] = failures[item].seen
-        elif item not in seen:
-            seen[item] = seen_of(one)
-    return Material(tuple(failures.values()), tuple(seen.values()))
+        item, repeat = one.result.item_id, one.result.repeat
+        if one.result.state == "passed":
+            seen.setdefault(item, seen_of(one))
+        elif item not in failures or repeat <= failures[item][0]:
+            failures[item] = (repeat, observe(one))
+            seen[item] = failures[item][1].seen
+    found = (failures[item][1] for item in sorted(failures))
+    return Material(tuple(found), tuple(seen[item] for item in sorted(seen)))
 
 
 def diagnose(

@@ -1,0 +1,86 @@
+"""The proposer without a model: what the facts of a diagnosis ask for, mined and bounded.
+
+It knows nothing of any policy: it reads the diagnosis, the failures and passes of the diagnosed
+split, and the harness's own files. What it makes is general (a phrase must stand in several failing
+comments and mark them against the others), small, and falsifiable by its predicted fixes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from harness_cli.errors import BadFile
+from harness_cli.evolution.propose.answers import (
+    claim_edits,
+    fact_edits,
+    language_edit,
+    limit_edits,
+    refusal_edits,
+)
+from harness_cli.evolution.propose.drafts import Ground
+from harness_cli.evolution.propose.guard import EDITS, LeakCheck, fault_of, within_budget
+from harness_cli.evolution.propose.lookups import tool_edits
+from harness_cli.evolution.propose.memory import Rejection, is_rejected
+from harness_cli.evolution.propose.routing import skill_edits
+from harness_cli.records.diagnosis import Edit
+
+NAME = "deterministic"
+IDEAS: tuple[Callable[[Ground], Iterator[Edit | None]], ...] = (
+    skill_edits,
+    tool_edits,
+    fact_edits,
+    refusal_edits,
+    language_edit,
+    limit_edits,
+    claim_edits,
+)
+
+
+class Proposed(NamedTuple):
+    """The edits, and the ones that were not proposed with the reason why."""
+
+    edits: tuple[Edit, ...]
+    dropped: tuple[tuple[str, str], ...]
+
+
+def propose(ground: Ground, *, rejected: Iterable[Rejection] = (), most: int = EDITS) -> Proposed:
+    """Edits for a diagnosis, most promising first. Deterministic."""
+    known = list(rejected)
+    leaks = LeakCheck(s.comment for s in ground.seen)
+    kept: list[Edit] = []
+    dropped: list[tuple[str, str]] = []
+    for edit in (e for idea in IDEAS for e in idea(ground) if e is not None):
+        fault = _fault(ground, edit, leaks, known)
+        if fault is None:
+            kept.append(edit)
+        else:
+            dropped.append((edit.id, fault))
+    chosen = within_budget(kept, most=most)
+    dropped += [(e.id, f"beyond the budget of {most} edits") for e in kept if e not in chosen]
+    return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
+
+
+def _fault(ground: Ground, edit: Edit, leaks: LeakCheck, known: list[Rejection]) -> str | None:
+    if is_rejected(edit, known):
+        return "was rejected before and there is no new evidence"
+    try:
+        return fault_of(ground.files, edit, leaks)
+    except BadFile as exc:
+        return f"does not apply: {exc}"
+
+
+def compatible(
+    ground: Ground, edits: Iterable[Edit], dropped: list[tuple[str, str]]
+) -> tuple[Edit, ...]:
+    """The edits that apply one after the other; one that a stronger edit blocks has to wait."""
+    from harness_cli.evolution.ops import after, apply_ops
+
+    files = dict(ground.files)
+    kept = []
+    for edit in edits:
+        try:
+            files = after(files, apply_ops(files, edit.ops))
+        except BadFile:
+            dropped.append((edit.id, "another edit changes the same lines: propose it again later"))
+            continue
+        kept.append(edit)
+    return tuple(kept)

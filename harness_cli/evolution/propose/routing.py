@@ -1,0 +1,75 @@
+"""Edits about which skill is loaded: triggers for the right one, exclusions for the wrong one."""
+
+from collections.abc import Iterator
+
+from harness_cli.evolution.failure import Failure, Seen
+from harness_cli.evolution.mining import matches
+from harness_cli.evolution.propose.drafts import Ground, draft, hit, mine, quoted
+from harness_cli.evolution.propose.sections import add_bullet, extend_skill
+from harness_cli.records.diagnosis import Edit, Op
+
+
+def skill_edits(ground: Ground) -> Iterator[Edit | None]:
+    """One edit per skill that failures should have loaded, and per confusion of two skills."""
+    wanted: dict[str, list[Failure]] = {}
+    for key in [*ground.keys("wrong_skill"), *ground.keys("skill_not_loaded")]:
+        skill = key.partition(":")[2].rpartition(">")[2]
+        known = wanted.setdefault(skill, [])
+        known += [f for f in ground.with_key(key) if f not in known]
+    for skill, failures in wanted.items():
+        yield _triggers(ground, skill, failures)
+    for key in ground.keys("wrong_skill"):
+        loaded, _, right = key.partition(":")[2].partition(">")
+        yield _exclusion(ground, loaded, right, ground.with_key(key))
+
+
+def _triggers(ground: Ground, skill: str, failures: list[Failure]) -> Edit | None:
+    path = f"skills/{skill}/SKILL.md"
+    text = ground.text(path)
+    if text is None:
+        return None
+    others = [s for s in ground.seen if not _wants(s, skill)]
+    phrases = mine([f.seen.comment for f in failures], (s.comment for s in others))
+    if not phrases:
+        return None
+    said = quoted(phrases)
+    ops = [
+        extend_skill(text, path, f"Also for comments like {said}."),
+        add_bullet(text, path, "When to use", f"The comment says something like {said}."),
+    ]
+    return draft(
+        ground,
+        id=f"trigger-{skill}",
+        module=path,
+        ops=ops,
+        rationale=f"{len(failures)} comments that `{skill}` should answer did not load it; "
+        f"these words mark them: {said}.",
+        fixes=hit(failures, phrases),
+        at_risk=[s for s in others if s.passed and matches(phrases, s.comment)],
+    )
+
+
+def _wants(seen: Seen, skill: str) -> bool:
+    return skill in seen.expected_skills or (not seen.expected_skills and skill in seen.skills)
+
+
+def _exclusion(ground: Ground, loaded: str, right: str, failures: list[Failure]) -> Edit | None:
+    path = f"skills/{loaded}/SKILL.md"
+    text = ground.text(path)
+    if text is None or ground.state.skill(right) is None:
+        return None
+    served = [s for s in ground.seen if loaded in s.skills and _wants(s, loaded)]
+    phrases = mine([f.seen.comment for f in failures], (s.comment for s in served))
+    if not phrases:
+        return None
+    bullet = f"When the comment says something like {quoted(phrases)}: use {right}."
+    op: Op | None = add_bullet(text, path, "Do not use", bullet)
+    return draft(
+        ground,
+        id=f"exclude-{right}-from-{loaded}",
+        module=path,
+        ops=[op],
+        rationale=f"`{loaded}` was loaded for {len(failures)} comments that are for `{right}`.",
+        fixes=hit(failures, phrases),
+        at_risk=[s for s in served if s.passed and matches(phrases, s.comment)],
+    )
