@@ -23,10 +23,20 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
     """What `work` returns, or `TimeoutError` after `seconds`, whatever `work` does about it."""
     if seconds is None:
         return await work
-    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    # As asyncio.wait does it, without its sets: this stands around every model call.
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: Any = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    task.add_done_callback(wake)
+    timer = loop.call_later(seconds, wake)
     try:
-        done, _ = await asyncio.wait((task,), timeout=seconds)
-        if not done:
+        await waiter
+        if not task.done():
             task.cancel()
             await asyncio.wait((task,), timeout=GRACE_S)
             task.add_done_callback(_forget)
@@ -35,6 +45,8 @@ async def within(seconds: float | None, work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
         task.add_done_callback(_forget)
         raise
+    finally:
+        timer.cancel()
     return task.result()
 
 

@@ -18,6 +18,8 @@ from harness_cli.runtime.hooks.run import refused
 from harness_cli.runtime.messages import assistant_turn, tool_turn
 from harness_cli.runtime.session import Ended, Session
 
+OURS = ("sandbox", "returns")
+"""Executors of this package that run in this process and let themselves be cancelled."""
 CONTENT_CAP = 64_000
 """Characters of a result that the policy is shown."""
 
@@ -152,8 +154,12 @@ async def _bounded(
     executor = session.agent.executors.get(kind)
     if executor is None:
         return refused(ToolErrorKind.UNAVAILABLE, f"nothing here runs `{kind}` tools")
+    work = executor.call(tool, arguments, session.request)
     try:
-        return await within(seconds, executor.call(tool, arguments, session.request))
+        if kind in OURS:
+            async with asyncio.timeout(seconds):
+                return await work
+        return await within(seconds, work)
     except TimeoutError:
         return refused(ToolErrorKind.TIMEOUT, f"`{tool.name}` gave no result in {seconds:g} s")
     except ToolError as exc:

@@ -17,7 +17,7 @@ from harness_cli.runtime.clock import within
 from harness_cli.runtime.hooks.patterns import bounded, compiled, find, may_spin
 from harness_cli.runtime.process import run_process
 
-LOOK = ("get_product", {"link_id": 1})
+LOOK = ("get_product", {"link_id": "1"})
 SPIN = r"^(a+)+$"
 SPUN = "a" * 40 + "b"
 
@@ -121,9 +121,11 @@ def test_a_stream_that_stalls_for_good_ends_at_the_bound_by_the_loops_clock(stag
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_tool_that_never_returns_is_a_typed_timeout(stage):
+    deaf = stage.TableExecutor({"get_product": deaf_tool})
     agent = stage.agent(
         [tool_reply(LOOK), "I could not look it up."],
-        answers={"get_product": deaf_tool},
+        state=stage.state(tools=(stage.tool("get_product", "link_id", executor="python"),)),
+        executors={"python": deaf},
         limits=Limits(tool_s=0.1),
     )
     done, took = timed(lambda: play_and_leave(stage, agent))
@@ -138,7 +140,7 @@ def test_the_whole_trajectory_has_a_bound_and_goes_on_by_the_compact_route(stage
 
     done, took = timed(
         lambda: stage.run(
-            [tool_reply(LOOK), "Short answer."],
+            [tool_reply(("get_product", {"link_id": 1})), "Short answer."],
             answers={"get_product": slow},
             limits=Limits(trajectory_s=0.15, tool_s=5, fallback_s=1),
         )
@@ -230,7 +232,8 @@ def test_a_command_hook_that_spins_or_sleeps_is_killed_at_its_bound(stage, code)
 
 def test_a_killed_process_takes_its_children_along(tmp_path):
     code = (
-        "import subprocess as s,sys,time\np=s.Popen([sys.executable,'-c','import time;time.sleep(60)']);"
+        "import subprocess as s,sys,time\n"
+        "p=s.Popen([sys.executable,'-c','import time;time.sleep(60)']);"
         "open('pid','w').write(str(p.pid));time.sleep(60)"
     )
     done = asyncio.run(run_process([sys.executable, "-c", code], b"", seconds=1.0, folder=tmp_path))

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from harness_cli.errors import HookError
+from harness_cli.harness.memo import Memo
 from harness_cli.harness.tools import argument_errors, value_errors
+from harness_cli.runtime.arguments import stored_arguments
 from harness_cli.runtime.hooks.check_text import Found, comments_of
 from harness_cli.runtime.hooks.moment import Asked, Moment, Objection
 from harness_cli.runtime.hooks.patterns import compiled, find_any
 
-BUILT_IN = ("load_skill", "refuse")
+_ERRORS: Memo[list[str]] = Memo(4_096)
+"""Viewers ask the same again: the same arguments under the same schema are judged once."""
 
 
 def schema_problem(asked: Asked) -> str:
@@ -18,7 +21,12 @@ def schema_problem(asked: Asked) -> str:
     if asked.tool is None or asked.arguments is None:
         return ""
     if asked.errors is None:
-        asked.errors = argument_errors(asked.tool, asked.arguments)
+        tool, arguments = asked.tool, asked.arguments
+        asked.errors = _ERRORS.get(
+            (tool.input_schema,),
+            stored_arguments(arguments),
+            lambda: argument_errors(tool, arguments),
+        )
     return "; ".join(asked.errors)
 
 

@@ -67,6 +67,10 @@ class Workshop:
                 path.chmod(0o755)
         return Path(self._folder.name)
 
+    def holds(self, path: str) -> bool:
+        """Whether the harness has this file."""
+        return path in self._files
+
     def argv(self, command: tuple[str, ...]) -> list[str]:
         """A command with `{python}` and files of the harness filled in."""
         folder = self.folder()

@@ -10,6 +10,7 @@ from harness_cli.harness.conditions import holds
 from harness_cli.records.harness import HOOK_EVENTS, Hook
 from harness_cli.records.request import Request
 from harness_cli.runtime.hooks.moment import Moment, Objection
+from harness_cli.runtime.hooks.patterns import may_spin
 from harness_cli.runtime.hooks.registry import CHECKS
 
 CheckFunction = Callable[[Moment], Objection | None]
@@ -22,6 +23,8 @@ class ReadyHook:
     hook: Hook
     checks: tuple[tuple[str, CheckFunction], ...] = ()
     broken: str = ""
+    risky: bool = False
+    """One of its patterns could backtrack without end, so its checks run under a timer."""
 
     def concerns(self, moment: Moment) -> bool:
         """Whether this hook's tool patterns cover the call of the moment."""
@@ -51,7 +54,12 @@ def compile_hook(hook: Hook) -> ReadyHook:
         return ReadyHook(hook, broken=str(exc))
     if not checks and not hook.command:
         return ReadyHook(hook, broken="it names neither checks nor a command")
-    return ReadyHook(hook, checks)
+    return ReadyHook(hook, checks, risky=any(_risky(c.with_) for c in hook.checks))
+
+
+def _risky(settings: dict[str, Any]) -> bool:
+    lists = [v for v in settings.values() if isinstance(v, list | tuple)]
+    return any(isinstance(text, str) and may_spin(text) for texts in lists for text in texts)
 
 
 def make_check(name: str, settings: dict[str, Any]) -> CheckFunction:

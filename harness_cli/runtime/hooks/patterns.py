@@ -1,9 +1,10 @@
 """Regular expressions of hooks, bounded: a pattern that backtracks without end is stopped.
 
-On the main thread a virtual interval timer (CPU seconds of this process, so a loaded machine costs
-nothing) interrupts the `re` engine, which looks for signals while it matches. Elsewhere no timer
-can, so a pattern with more than one unbounded repeat, or one inside another, is matched by a child
-process under a wall clock. Texts are looked at in windows of `WINDOW` characters.
+Texts are looked at in windows of `WINDOW` characters, which alone bounds a pattern with at most one
+unbounded repeat (quadratic, a tenth of a second at worst). One with more, or with one inside
+another, may take for ever: on the main thread a virtual interval timer (CPU seconds of this
+process, so a loaded machine costs nothing) interrupts the `re` engine, which looks for signals
+while it matches; elsewhere no timer can, and a child process matches under a wall clock.
 """
 
 import json
@@ -109,7 +110,10 @@ def _search_apart(pattern: str, text: str, seconds: float) -> str | None:
 @lru_cache(maxsize=2048)
 def may_spin(pattern: str) -> bool:
     """Whether matching can take more than quadratic time: two unbounded repeats, or one in one."""
-    tree = re._parser.parse(pattern)  # type: ignore[attr-defined]  # the engine's own reading
+    try:
+        tree = re._parser.parse(pattern)  # type: ignore[attr-defined]  # the engine's own reading
+    except re.error:
+        return False  # a tool's name or a word, no pattern that could run
     return _repeats(list(tree)) > 1
 
 

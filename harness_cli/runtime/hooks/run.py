@@ -55,17 +55,25 @@ async def _decide(
     """What the checks or the command of one hook say; empty when they have nothing to say."""
     if ready.broken:
         raise HookError(ready.broken)
-    found: list[Decision] = []
-    if ready.checks:
+    if ready.risky:
         with bounded(seconds):
-            for name, check in ready.checks:
-                objection = check(moment)
-                if objection is not None:
-                    found.append(_objected(ready.hook.action, name, objection, moment))
+            found = _check(ready, moment)
+    else:
+        found = _check(ready, moment)
     if ready.hook.command and not found:
         decision = await run_command(ready.hook, moment, seconds, workshop)
         if decision.outcome != "allow" or decision.reason:
             found.append(decision)
+    return found
+
+
+def _check(ready: ReadyHook, moment: Moment) -> list[Decision]:
+    """What the checks of a hook object to."""
+    found = []
+    for name, check in ready.checks:
+        objection = check(moment)
+        if objection is not None:
+            found.append(_objected(ready.hook.action, name, objection, moment))
     return found
 
 
