@@ -20,7 +20,26 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe loader, with duplicate keys as errors and dates left as text."""
+    """The safe loader, with duplicate keys as errors and dates left as text.
+
+    Truth values and whole numbers are those of YAML 1.2: `on`, `off`, `yes`, `no` are words (a
+    hook's setting is called `on`, Norwegian is `no`), `12:30` is no number in base 60.
+    """
+
+
+_CORE = {
+    "tag:yaml.org,2002:bool": (re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
+    "tag:yaml.org,2002:int": (
+        re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"),
+        "-+0123456789",
+    ),
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [rule for rule in rules if rule[0] not in _CORE]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(_tag, _pattern, list(_first))
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict[Any, Any]:

@@ -370,11 +370,18 @@ def test_without_a_user_name_a_commit_says_harness(place, tmp_path, monkeypatch)
 
 def test_a_worktree_is_thrown_away_even_after_an_error(place):
     repo = Repo.open(place)
-    with pytest.raises(ZeroDivisionError), repo.worktree("HEAD") as tree:
-        assert (tree / "h" / "a.txt").read_text() == "a\n"
-        (tree / "h" / "junk").write_text("junk")
-        kept = tree
-        raise ZeroDivisionError
+    seen = []
+
+    def use():
+        with repo.worktree("HEAD") as tree:
+            seen.append((tree, (tree / "h" / "a.txt").read_text()))
+            (tree / "h" / "junk").write_text("junk")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    [(kept, text)] = seen
+    assert text == "a\n"
     assert not kept.exists()
     assert len(git(place, "worktree", "list").splitlines()) == 1
 
