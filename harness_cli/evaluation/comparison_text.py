@@ -1,0 +1,131 @@
+"""A comparison in words, rows and Markdown; the numbers are those of `Comparison` alone."""
+
+from collections.abc import Sequence
+
+from harness_cli.evaluation.compare import CategoryDelta, Comparison, MetricDelta, Side
+from harness_cli.stats.paired import Paired
+
+METRIC_COLUMNS = ("metric", "a %", "b %", "Δ points", "95 % interval", "P(Δ≤0)", "p", "pairs")
+CATEGORY_COLUMNS = ("category", "metric", "a %", "b %", "Δ points", "p (Holm)", "n", "reading")
+
+
+def side_line(letter: str, side: Side) -> str:
+    """One run: what it ran and how its rollouts ended."""
+    counts = " / ".join(f"{name} {n}" for name, n in side.counts.items())
+    parts = [side.run, side.evalset, f"harness {side.harness[:12]}", side.policy, counts]
+    return f"{letter}  " + " · ".join(p for p in parts if p and p != "harness ")
+
+
+def metric_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """One row a metric."""
+    return [
+        (
+            m.metric, percent(m.mean_a), percent(m.mean_b), points(m.paired.mean),
+            interval(m.paired), chance(m.paired.p_le_0), chance(m.p), f"{m.paired.n} of {m.of}",
+        )
+        for m in comparison.metrics
+    ]  # fmt: skip
+
+
+def category_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """One row a category and metric, the largest categories first."""
+    return [
+        (
+            c.category, c.metric, percent(c.mean_a), percent(c.mean_b), points(c.paired.mean),
+            chance(c.p_holm), str(c.paired.n), c.reading,
+        )
+        for c in comparison.categories
+    ]  # fmt: skip
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What the table does not say: pairs of 0/1, small samples, missing scores, power."""
+    found = [w for m in comparison.metrics[:4] for w in _metric_remarks(m)]
+    worse = [c for c in comparison.categories if c.reading == "regression"]
+    if worse:
+        found.append("regressions: " + ", ".join(_category(c) for c in worse))
+    for letter, only in (("a", comparison.only_a), ("b", comparison.only_b)):
+        if only:
+            found.append(f"only in {letter}: {len(only)} items ({listed(only)})")
+    return found
+
+
+def _metric_remarks(delta: MetricDelta) -> list[str]:
+    found = []
+    if delta.mcnemar:
+        test = delta.mcnemar
+        found.append(
+            f"{delta.metric}: {test.gained} gained, {test.lost} lost, McNemar p {chance(test.p)}"
+        )
+    if delta.paired.t:
+        low, high = points(delta.paired.t.low), points(delta.paired.t.high)
+        found.append(f"{delta.metric}: t interval {low} … {high} (fewer than 100 pairs)")
+    if delta.of > delta.paired.n:
+        found.append(
+            f"{delta.metric}: {delta.of - delta.paired.n} of {delta.of} items unscored or errored "
+            f"on one side; counted 0 the difference is {points(delta.with_missing_as_zero)}"
+        )
+    if delta.detectable and delta.paired.sd:
+        power = f"{delta.detectable.power:.0%}"
+        found.append(
+            f"{delta.metric}: {delta.paired.n} pairs with {delta.paired.tie_rate or 0:.0%} ties see "
+            f"a true difference of {100 * delta.detectable.difference:.1f} points with {power} power"
+        )
+    return found
+
+
+def _category(delta: CategoryDelta) -> str:
+    return f"{delta.category} {delta.metric} {points(delta.paired.mean)}"
+
+
+def markdown(comparison: Comparison, cases: int = 20) -> str:
+    """The whole comparison for a pull request or a job summary."""
+    parts = [
+        "### Comparison",
+        side_line("a", comparison.a),
+        side_line("b", comparison.b),
+        *(f"**warning**: {w}" for w in comparison.warnings),
+        _table(METRIC_COLUMNS, metric_rows(comparison)),
+        "\n".join(f"- {r}" for r in remarks(comparison)),
+        _table(CATEGORY_COLUMNS, category_rows(comparison)),
+        f"fixed {len(comparison.fixed)}: {listed([c.item_id for c in comparison.fixed], cases)}",
+        f"broken {len(comparison.broken)}: {listed([c.item_id for c in comparison.broken], cases)}",
+    ]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _table(columns: Sequence[str], rows: list[tuple[str, ...]]) -> str:
+    if not rows:
+        return ""
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def listed(ids: Sequence[str], most: int = 8) -> str:
+    """Ids, the first `most` of them."""
+    if not ids:
+        return "none"
+    return ", ".join(ids[:most]) + (f", … {len(ids) - most} more" if len(ids) > most else "")
+
+
+def percent(value: float | None) -> str:
+    """A share in percent with one decimal."""
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def points(value: float | None) -> str:
+    """A difference in percentage points, with its sign."""
+    return "–" if value is None else f"{100 * value:+.2f}"
+
+
+def interval(found: Paired) -> str:
+    """The interval of a difference in points."""
+    return "–" if found.low is None else f"{points(found.low)} … {points(found.high)}"
+
+
+def chance(value: float | None) -> str:
+    """A probability; small ones as a bound, since the last digits of 1e-12 say nothing."""
+    if value is None:
+        return "–"
+    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
