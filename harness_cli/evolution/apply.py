@@ -188,6 +188,12 @@ def is_stale(project: Project, proposal: Proposal, *, judge: str | None = None) 
     return None
 
 
+def refuse_stale(project: Project, proposal: Proposal, *, judge: str | None = None) -> None:
+    """Raise `Stale` where a proposal cannot be applied any more, before anyone is asked."""
+    _refuse_used(project, proposal)
+    find_base(project, Repo.open(project.harness), proposal, judge=judge)
+
+
 def message_of(project: Project, proposal: Proposal) -> str:
     """Subject, the accepted edits, and trailers that link everything back."""
     taken: dict[str, tuple[str, int]] = {}

@@ -43,11 +43,12 @@ def content_signature(edit: Edit) -> str:
 
 
 def remember(root: Path, proposal: Proposal) -> int:
-    """Append every edit whose hunks were all rejected; returns how many."""
+    """Append every edit that a person rejected whole; returns how many. A script's no is none."""
     lost = [
         edit
         for edit in proposal.edits
-        if edit.ops and all(op.decision.state == "reject" for op in edit.ops)
+        if edit.ops
+        and all(op.decision.state == "reject" and not op.decision.script for op in edit.ops)
     ]
     known = {(r.signature, r.fixes) for r in rejections(root)}
     rows = []

@@ -1,0 +1,157 @@
+"""`harness edit`: propose from a diagnosis, review, apply as one commit."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness_cli.commands._groups import DefaultGroup
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+app = typer.Typer(
+    cls=DefaultGroup,
+    rich_markup_mode=None,
+    help="Propose from a diagnosis, review, apply as one commit on evolve/<n>.",
+)
+ProposalFile = Annotated[Path, typer.Argument(help="A proposal file.")]
+Accept = Annotated[
+    str | None,
+    typer.Option(metavar="all|IDS", help="Accept without asking; recorded as by script."),
+]
+By = Annotated[str | None, typer.Option(metavar="NAME", help="Who decides, for the record.")]
+Code = Annotated[bool, typer.Option("--allow-code", help="Admit changes of hooks that run code.")]
+Judge = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Edit this judge's harness, nothing else.")
+]
+
+
+@app.command("default")
+def edit(
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="ID", help="Default: the newest complete run.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="A model that proposes; default: the role `proposer`, or none."),
+    ] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Write the proposal and stop.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")
+    ] = None,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Open $EDITOR on a copy of the harness instead.")
+    ] = False,
+    accept: Accept = None,
+    by: By = None,
+    allow_code: Code = False,
+    judge: Judge = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Propose, review, apply."""
+    import getpass
+
+    from harness_cli.commands import _editing as editing
+    from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    if by_hand:
+        editing.by_hand(
+            project,
+            by=by or getpass.getuser(),
+            allow_code=allow_code,
+            judge=judge,
+            as_json=as_json,
+            quiet=quiet,
+        )
+        return
+    proposal, seen = editing.propose(project, run, policy, quiet=quiet or as_json)
+    path = editing.new_file(project, proposal, output and directory / output)
+    if plan_only:
+        if as_json:
+            emit_json({"proposal": proposal, "file": str(path)})
+            return
+        line(str(path))
+        note(f"{len(proposal.edits)} edits; read: harness edit show {path}")
+        note(f"decide and apply: harness edit apply {path}")
+        return
+    if accept is None:
+        failures = {f.item_id: f for f in seen.material.failures}
+        editing.review_at_terminal(project, path, proposal, failures=failures, by=by)
+    editing.apply(
+        project,
+        path,
+        accept=accept,
+        by=by,
+        allow_code=allow_code,
+        judge=judge,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def show(
+    file: ProposalFile, directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False
+) -> None:
+    """A proposal with its diffs, promises, risks and decisions; works when it is stale."""
+    from harness_cli.commands import _editing as editing
+    from harness_cli.store.project import Project
+
+    editing.show(Project.find(directory), directory / file, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def review(
+    file: ProposalFile,
+    by: By = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Decide the undecided hunks of a proposal at the terminal; applies nothing."""
+    from harness_cli.commands import _editing as editing
+    from harness_cli.commands._show import emit_json, note
+    from harness_cli.evolution.proposal_file import read_proposal
+    from harness_cli.evolution.review import pending
+    from harness_cli.store.project import Project
+
+    path = directory / file
+    proposal = read_proposal(path)
+    if pending(proposal):
+        proposal = editing.review_at_terminal(Project.find(directory), path, proposal, by=by)
+    if as_json:
+        emit_json({"proposal": proposal.id, "pending": pending(proposal)})
+    elif not quiet:
+        note(f"{len(pending(proposal))} hunks undecided; apply: harness edit apply {file}")
+
+
+@app.command()
+def apply(
+    file: ProposalFile,
+    accept: Accept = None,
+    by: By = None,
+    allow_code: Code = False,
+    judge: Judge = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Commit the accepted hunks on evolve/<n>; undecided ones are asked about first."""
+    from harness_cli.commands import _editing as editing
+    from harness_cli.store.project import Project
+
+    editing.apply(
+        Project.find(directory),
+        directory / file,
+        accept=accept,
+        by=by,
+        allow_code=allow_code,
+        judge=judge,
+        as_json=as_json,
+        quiet=quiet,
+    )

@@ -1,0 +1,52 @@
+"""A proposal from a run: the model's when one is given, else the one that needs none."""
+
+from typing import NamedTuple
+
+from harness_cli.evolution.proposal_file import new_proposal
+from harness_cli.evolution.propose import deterministic
+from harness_cli.evolution.propose.drafts import Ground
+from harness_cli.evolution.propose.guard import EDITS
+from harness_cli.evolution.propose.llm import propose_with_model
+from harness_cli.evolution.propose.memory import rejections
+from harness_cli.evolution.session import Examined
+from harness_cli.models.open import open_policy
+from harness_cli.records.diagnosis import Proposal
+from harness_cli.store.project import Project
+
+ROLE = "proposer"
+"""The role in harness.yaml whose policy proposes when no flag names one."""
+
+
+class Made(NamedTuple):
+    """The proposal, and what was not proposed with the reason."""
+
+    proposal: Proposal
+    dropped: tuple[tuple[str, str], ...]
+
+
+async def make_proposal(
+    project: Project, seen: Examined, ground: Ground, *, policy: str | None, most: int = EDITS
+) -> Made:
+    """Propose for a diagnosed run. `policy` or the role `proposer` names a model."""
+    known = rejections(project.root)
+    name = policy or project.config.roles.get(ROLE)
+    if name is None:
+        found, proposer = (
+            deterministic.propose(ground, rejected=known, most=most),
+            deterministic.NAME,
+        )
+    else:
+        model = open_policy(*project.policy(name), root=project.root)
+        try:
+            found = await propose_with_model(model, ground, rejected=known, most=most)
+        finally:
+            await model.close()
+        proposer = model.id
+    proposal = new_proposal(
+        found.edits,
+        base=seen.config.harness_id,
+        base_commit=seen.config.harness_commit,
+        diagnosis=seen.run.id,
+        proposer=proposer,
+    )
+    return Made(proposal, found.dropped)
