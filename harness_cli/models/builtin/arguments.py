@@ -12,7 +12,7 @@ from harness_cli.models.builtin.language import (
     language_of,
     options,
 )
-from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions
+from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions, without_amounts
 from harness_cli.models.builtin.reading import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 
@@ -95,6 +95,16 @@ def takes_one_product(offer: Offer) -> bool:
     kinds = [_kind(n, s) for n, s in offer.properties.items() if _type(s) in _SCALAR]
     lists = any(_type(s) == "array" for s in offer.properties.values())
     return "reference" in kinds and not lists
+
+
+def takes(offer: Offer, products: int) -> bool:
+    """Whether a call asks for that many products: one, or a list of several."""
+    if products == 0:
+        return False
+    lists = any(
+        _type(offer.properties[n]) == "array" for n in offer.required if n in offer.properties
+    )
+    return lists if products > 1 else needs_product(offer) and not lists
 
 
 def needs_product(offer: Offer) -> bool:
@@ -275,7 +285,7 @@ def _terms(asked: _Asked, required: bool) -> str | None:
         if product and product.names:
             chinese = [n for n in product.names if cjk_runs(n)]
             return chinese[0] if language == "zh" and chinese else product.names[0]
-    return keywords(asked.comment) or (asked.comment if required else None)
+    return keywords(without_amounts(asked.comment)) or (asked.comment if required else None)
 
 
 def keywords(comment: str) -> str:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from harness_cli.models.builtin.language import is_chinese, language_of, sentences
+from harness_cli.models.builtin.language import features, is_chinese, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
 from harness_cli.models.builtin.reading import Answer, Scene, Turn
@@ -17,12 +17,16 @@ from harness_cli.models.builtin.routing import (
     rank_patterns,
     without_products,
 )
-from harness_cli.models.builtin.similarity import Candidate, Similarity
+from harness_cli.models.builtin.similarity import Candidate, Similarity, coverage
 from harness_cli.models.builtin.skilltext import Guide, Pattern, fill, slots_of
-from harness_cli.models.builtin.slots import Facts, rows
+from harness_cli.models.builtin.slots import Facts, row_text, rows
 
-FILLED = 0.5
-"""Weight of a filled sentence's nearness to the question beside its pattern's own score."""
+FILLED = 1.0
+"""Weight of the words that a filled sentence shares with the question."""
+STAND_IN = 0.8
+"""A pattern stands in for the nearest one, which lacks a fact, from this share of its score on."""
+SHARED = 0.95
+"""Or when the filled sentence shares this weight of words with the question: one whole word."""
 MAX_PRODUCTS = 3
 """One reply speaks of at most so many products by the same pattern."""
 UNKNOWN = (
@@ -99,16 +103,23 @@ class Composer:
         return [t for t in told if t] or [self.unknown(want)]
 
     def _best(self, want: Want, language: str) -> list[str]:
-        """The pattern that can be filled and, filled, is nearest to what was asked."""
+        """The pattern that can be filled and, filled, is nearest to what was asked.
+
+        One that is neither the nearest nor shares a word with the question once it is filled does
+        not stand in: then the honest answer is that the fact is missing.
+        """
         found: list[tuple[float, int, list[str]]] = []
-        asked = asked_for(want.words, self.scene)
+        asked = features(asked_for(want.words, self.scene))
+        top = want.ranked[0][1] if want.ranked else 0.0
         for place, (name, score) in enumerate(want.ranked):
             pattern = self.pattern(name)
             said = self.said(pattern, want, language) if pattern else []
-            if pattern and said:
-                told = without_products(" ".join(said), self.scene.goods) if pattern.slots else ""
-                near = self.similarity.nearness(asked, told) if told else 0.0
-                found.append((round(score + FILLED * near, 4), -place, said))
+            if not said:
+                continue
+            told = without_products(" ".join(said), self.scene.goods)
+            shared = coverage(asked, features(told)) if pattern and pattern.slots else 0.0
+            if score >= STAND_IN * top or shared * sum(asked.values()) >= SHARED:
+                found.append((round(score + FILLED * shared, 4), -place, said))
         return max(found)[2] if found else []
 
     def pattern(self, name: str) -> Pattern | None:
@@ -136,11 +147,16 @@ class Composer:
             if values is not None:
                 found.append(fill(wording, values))
                 continue
-            for row in list(rows(facts.data))[:MAX_PRODUCTS]:
+            for row in self._asked_rows(facts)[:MAX_PRODUCTS]:
                 inner = Facts(row, facts.asked, self.similarity, facts.language).values(wording)
                 if inner is not None:
                     found.append(fill(wording, inner))
         return list(dict.fromkeys(found))[:MAX_PRODUCTS] or self._together(wording, want)
+
+    def _asked_rows(self, facts: Facts) -> list[dict[str, Any]]:
+        """The rows of a result that share a word with the question."""
+        asked = features(facts.asked)
+        return [r for r in rows(facts.data) if coverage(asked, features(row_text(r))) > 0]
 
     def _together(self, wording: str, want: Want) -> list[str]:
         """One sentence from several results, when no single one has every slot."""
@@ -155,18 +171,25 @@ class Composer:
     def facts(self, want: Want) -> list[Facts]:
         """The results that speak of a want's products (all results when it names none)."""
         language = language_wanted(want.comment, self.turn)
-        numbers = mentions(want.comment, self.scene).numbers
+        meant = mentions(want.comment, self.scene)
         good = [a for a in self.turn.answers if not a.failed and isinstance(a.data, dict)]
-        ours = [a for a in good if _about(a, numbers)] or (good if not numbers else [])
-        general = [a for a in good if a not in ours and not _numbers(a)]
+        ours = [a for a in good if _about(a, meant.numbers)]
+        if meant.said:
+            general = [a for a in good if not any(self._is_product(n) for n in _numbers(a))]
+        else:
+            general = [a for a in good if a not in ours]
         configured = asked_before(want.comment, self.scene, self.similarity)
         found = [Facts(a.data, want.words, self.similarity, language) for a in [*ours, *general]]
         if configured:
             entry = {"question": configured[0], "answer": configured[1]}
             found.append(Facts(entry, want.words, self.similarity, language))
-        if not found and len(numbers) == 1:
-            found.append(Facts(self._listed(numbers[0]), want.words, self.similarity, language))
+        if not found and len(meant.numbers) == 1:
+            listed = self._listed(meant.numbers[0])
+            found.append(Facts(listed, want.words, self.similarity, language))
         return found
+
+    def _is_product(self, number: int) -> bool:
+        return self.scene.goods.numbered(number) is not None
 
     def _listed(self, number: int) -> dict[str, Any]:
         """What the prompt itself says of a product: its names, under the usual field names."""

@@ -188,10 +188,16 @@ def decide(body: Wire, similarity: Similarity) -> Move:
 def _bare(body: Wire, scene: Scene) -> str:
     """An answer without any harness: the prompt's own first statement, or that it cannot."""
     asked = scene.comments[-1] if scene.comments else ""
+    if scene.system:
+        return _ONE_MOMENT[language_of(asked)]
     told = [s for s in sentences(asked) if not re.search(r"[?？]$", s) and len(clauses(s)) > 0]
     chinese = language_of(asked) == "zh"
     lead = "这是一个基线策略的回答：" if chinese else "From a baseline policy: "
     return lead + (told[0] if told else asked)[: int(body.get("max_tokens") or 400)]
+
+
+_ONE_MOMENT = {"en": "One moment please, I am checking that.", "zh": "稍等一下哦，我确认一下。"}
+"""All that can be said honestly where a prompt offers neither tools nor skills."""
 
 
 def reply_of(move: Move, body: Wire) -> Wire:

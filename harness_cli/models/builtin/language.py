@@ -87,11 +87,12 @@ QUESTION_FORMS = (
         r"\bhow much\b(?! (?:does it (?:hold|weigh)|water|time))|多少钱|几块|什么价",
         "price cost 价格",
     ),
-    (r"\bhow many\b|多少[个件片颗只包]|几[个件片颗只包]", "number quantity count 数量"),
+    (r"\bhow many\b|多少[个件片颗只包]|几[个件片颗只包]", "quantity count 数量"),
     (r"\bhow long\b|多久|多长时间", "time duration 时间"),
     (r"\bwhen\b|\bwhat time\b|什么时候|几点|啥时候", "time date 时间"),
     (r"\bhow big\b|\bhow tall\b|多大|多高", "size dimensions 尺寸"),
     (r"\bhow heavy\b|多重", "weight 重量"),
+    (r"\b(?:under|below|within|budget)\b|以内|以下|预算", "budget recommend 预算 推荐"),
     (r"\bwhere\b|哪里|哪儿", "place where 地点"),
     (
         r"\bwhich (?:one )?is\b|\bversus\b|\bvs\b|哪个(?:更)?好|哪款",
@@ -154,6 +155,13 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
+_ASKING_CJK = re.compile(
+    "什么|怎么|么办|多少|哪个|哪些|可以|有没|没有|一个|一下|一件|这个|那个|这款|请问|还是|想要"
+)
+_WEAK = frozenset(stem(w) for w in (*COMMON_ADJECTIVES, "good", "nice", "well", "really", "want"))
+
+
+@lru_cache(maxsize=8192)
 def words(text: str) -> list[str]:
     """The stemmed Latin words of a text that carry meaning."""
     found = (w.lower() for w in _LATIN.findall(text))
@@ -169,22 +177,22 @@ def cjk_runs(text: str) -> list[str]:
 def features(text: str) -> dict[str, float]:
     """Comparable pieces of a text and their weight.
 
-    Stemmed words (1.0) and their 4-character pieces (0.25: typing errors); of Chinese runs the
-    single characters (0.3), pairs (1.0) and triples (1.0).
+    Stemmed words (1.0, adjectives of all trades 0.4) and their 4-character pieces (0.1: typing
+    errors); of Chinese runs the single characters (0.3), pairs (1.0) and triples (1.0).
     """
     found: dict[str, float] = {}
     for word in words(text):
-        found[word] = 1.0
+        found[word] = 0.4 if word in _WEAK else 1.0
         padded = f"^{word}$"
         if word.isalpha() and len(word) >= 4:
-            found.update({f"~{padded[i : i + 4]}": 0.25 for i in range(len(padded) - 3)})
+            found.update({f"~{padded[i : i + 4]}": 0.1 for i in range(len(padded) - 3)})
     for run in cjk_runs(text):
         found.update({c: 0.3 for c in run if c not in _STOP_CJK})
         for size in (2, 3):
             for i in range(len(run) - size + 1):
                 piece = run[i : i + size]
                 if not all(c in _STOP_CJK for c in piece):
-                    found[piece] = 1.0
+                    found[piece] = 0.2 if _ASKING_CJK.search(piece) else 1.0
     return found
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness_cli.models.builtin.language import (
     CJK_NUMBERS,
@@ -50,7 +51,7 @@ NAME_SHARE = 0.34
 """A product is named when this share of its name's rarity is in the comment."""
 _ADJECTIVES = frozenset(stem(w) for w in COMMON_ADJECTIVES)
 POINTED_WORD = 0.15
-"""Added when a word that only this product has follows "the" or "that": the viewer names a thing."""
+"""Added when a word that only this product has follows "the" or "that": a thing is named."""
 _THE = re.compile(r"\b(?:the|that|this|your|those|these)\s+([A-Za-z]{3,})", re.IGNORECASE)
 CJK_PIECE = 1.1
 """A third of a Chinese name is enough: names are short and their last characters name the kind."""
@@ -84,11 +85,12 @@ def mentions(comment: str, scene: Scene) -> Mentions:
     said = explicit(comment, goods)
     named, ambiguous = by_name(comment, goods)
     both = tuple(dict.fromkeys([*said, *(n for n in named if not ambiguous or not said)]))
+    both = both or _beside(comment, goods)
     if ambiguous and not said:
         both = tuple(n for n in named if n in context_numbers(scene)) or ()
     return Mentions(
         said=both,
-        pointed=None if both else pointed(comment, scene),
+        pointed=None if both else pointed(scene),
         money=_amounts(comment),
         counts=_counts(comment),
         ambiguous=ambiguous and not both,
@@ -96,6 +98,14 @@ def mentions(comment: str, scene: Scene) -> Mentions:
     )
 
 
+def _beside(comment: str, goods: Listing) -> tuple[int, ...]:
+    """The product before or after the one being presented, when a comment says "the next one"."""
+    step = 1 if NEXT.search(comment) else -1 if PREVIOUS.search(comment) else 0
+    number = (goods.current or 0) + step
+    return (number,) if step and goods.current and goods.numbered(number) else ()
+
+
+@lru_cache(maxsize=4096)
 def explicit(comment: str, goods: Listing) -> tuple[int, ...]:
     """The numbers a comment gives products by, in their order."""
     labels = {*goods.labels, "link", "number", "no.", "no", "item", "product", "lot"}
@@ -117,6 +127,7 @@ def explicit(comment: str, goods: Listing) -> tuple[int, ...]:
     return tuple(dict.fromkeys(ordered))
 
 
+@lru_cache(maxsize=4096)
 def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
     """The products whose name a comment holds, and whether it fits several alike."""
     shares = {p.number: _share(comment, p, goods) for p in goods.products}
@@ -129,16 +140,12 @@ def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
     return tuple(sorted(near, key=lambda n: (places[n], n))), alike
 
 
-def pointed(comment: str, scene: Scene) -> int | None:
+def pointed(scene: Scene) -> int | None:
     """The product that a comment without a name or number means.
 
     What the conversation was about, what the host last spoke of, what is presented: in the order
     in which the prompt itself puts them, where it does.
     """
-    step = 1 if NEXT.search(comment) else -1 if PREVIOUS.search(comment) else 0
-    current = scene.goods.current
-    if step and current is not None and scene.goods.numbered(current + step):
-        return current + step
     return next((n for n in context_numbers(scene) if n is not None), None)
 
 
@@ -211,6 +218,11 @@ def _amounts(comment: str) -> tuple[float, ...]:
     return tuple(float(v) for v in values if v)
 
 
+def without_amounts(comment: str) -> str:
+    """A comment without sums of money."""
+    return _MONEY.sub(" ", comment)
+
+
 def _counts(comment: str) -> tuple[int, ...]:
     found = [a or b for a, b in _COUNT.findall(comment)] or _BUY.findall(comment)
     return tuple(n for n in (number_of(f) for f in found) if n)
@@ -221,7 +233,7 @@ def _share(comment: str, product: Product, goods: Listing) -> float:
     held = set(words(comment))
     spoken_of = {stem(w) for w in _THE.findall(comment)}
     best = 0.0
-    for name in product.names[:2]:
+    for name in product.own_names:
         weight = _weights(name, goods)
         if weight:
             share = sum(w for word, w in weight.items() if word in held) / sum(weight.values())
@@ -241,6 +253,7 @@ def _share(comment: str, product: Product, goods: Listing) -> float:
     return best
 
 
+@lru_cache(maxsize=4096)
 def _weights(name: str, goods: Listing) -> dict[str, float]:
     """How much each word of a name says: 1, its last noun 2, adjectives and codes 0.3."""
     head = re.split(r"\b(?:with|for|of|in)\b", name)[0]
@@ -255,14 +268,14 @@ def _weights(name: str, goods: Listing) -> dict[str, float]:
 
 
 def _bearers(word: str, goods: Listing) -> int:
-    return max(1, sum(any(word in words(n) for n in p.names[:2]) for p in goods.products))
+    return max(1, sum(any(word in words(n) for n in p.own_names) for p in goods.products))
 
 
 def _place(comment: str, product: Product | None) -> int:
     """Where in a comment a product's name begins."""
     lowered = comment.lower()
     spots = []
-    for name in product.names[:2] if product else ():
+    for name in product.own_names if product else ():
         pieces = [longest_common(run, comment) for run in cjk_runs(name)]
         spots += [lowered.find(p) for p in pieces if len(p) >= 2]
         spots += [lowered.find(w) for w in words(name) if lowered.find(w) >= 0]

@@ -6,9 +6,9 @@ are lists whether bulleted, tabulated or tagged. Nothing is assumed about which 
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from harness_cli.models.builtin.language import features
+from harness_cli.models.builtin.language import cjk_runs, features
 
 _HEADING = re.compile(
     r"^\s{0,3}#{1,6}\s+(?P<a>.+?)\s*#*$|^\s*\*\*(?P<b>[^*\n]{2,80})\*\*[:：]?\s*$"
@@ -21,6 +21,7 @@ _PRODUCT = re.compile(
     r"^\W*?(?:(?P<label>[A-Za-z]{1,12}|链接|商品|第)\s*)?(?:#|[Nn]o\.?\s*)?(?P<n>\d{1,3})\s*"
     r"(?P<zh>号?(?:链接|商品)?)\s*(?:[:：.)、|]|\s[-–—])\s*(?P<rest>\S.*)$"
 )
+_RUN_ON = re.compile(r"(?<=[\])）】])\s*-\s+(?=[A-Za-z]+\s+\d+\s*[:：])")
 _TAGGED = re.compile(
     r"<\w+[^>]*?\b(?P<label>link|number|no|index|n|position)=\"(?P<n>\d{1,3})\"(?P<attrs>[^>]*)>"
     r"(?P<rest>[^<]*)"
@@ -59,7 +60,7 @@ class Section:
         return [line for line in lines if line]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Product:
     """One listed product: its number and everything it is called."""
 
@@ -68,10 +69,17 @@ class Product:
     line: str
     label: str = ""
 
+    @cached_property
+    def own_names(self) -> tuple[str, ...]:
+        """Its first name in each script: what it is called, without category and remarks."""
+        latin = next((n for n in self.names if not cjk_runs(n)), None)
+        chinese = next((n for n in self.names if cjk_runs(n)), None)
+        return tuple(n for n in (latin, chinese) if n)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Listing:
-    """The products a prompt lists and the one it says is presented now."""
+    """The products a prompt lists and the one it says is presented now. Equal only to itself."""
 
     products: tuple[Product, ...] = ()
     current: int | None = None
@@ -152,7 +160,7 @@ def listing(text: str) -> Listing:
 def _runs(section: Section) -> list[tuple[Product, ...]]:
     runs: list[list[Product]] = [[]]
     about_goods = bool(_GOODS.search(section.title))
-    for line in section.body.splitlines():
+    for line in _RUN_ON.sub("\n- ", section.body).splitlines():
         product = _product(line, about_goods)
         if product is None:
             continue
@@ -193,12 +201,12 @@ def _current(text: str, products: tuple[Product, ...], labels: tuple[str, ...]) 
     word = "|".join(
         re.escape(x) for x in {*labels, "link", "product", "item", "链接", "号", "商品"}
     )
-    for line in text.splitlines():
-        found = _CURRENT.search(line)
-        if found and re.search(word, line, re.IGNORECASE) and len(line) < 240:
-            number = re.search(r"\d{1,3}", line[found.start() :])
-            if number and any(p.number == int(number[0]) for p in products):
-                return int(number[0])
+    near = re.compile(
+        rf"(?:{_CURRENT.pattern})[^\d\n]{{0,24}}?(?:{word}|#|[:：])\W{{0,3}}(\d{{1,3}})", re.I
+    )
+    for found in near.finditer(text):
+        if any(p.number == int(found[1]) for p in products):
+            return int(found[1])
     return None
 
 

@@ -174,11 +174,14 @@ _CONTEXT = {
 }
 
 
+_RANKED = re.compile(r"\bfirst\b.*\bthen\b|先.*(?:再|然后)|其次", re.IGNORECASE)
+
+
 def _order(prompt: str) -> tuple[str, ...]:
     """The order in which the prompt says to look for what "this one" means."""
     for sentence in sentences(prompt.replace("\n  ", " ")):
         found = {name: m.start() for name, p in _CONTEXT.items() if (m := p.search(sentence))}
-        if len(found) == len(_CONTEXT):
+        if len(found) == len(_CONTEXT) and _RANKED.search(sentence):
             return tuple(sorted(found, key=lambda name: found[name]))
     return tuple(_CONTEXT)
 

@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
+from harness_cli.models.builtin.arguments import takes
 from harness_cli.models.builtin.language import (
     OBLIGATION,
     THAT,
@@ -35,12 +37,20 @@ TOOL_FLOOR = 0.22
 """Without skills, a tool is called from this score on."""
 SLOTS_SHARE = 0.5
 """Weight of the share of a pattern's slots that a tool's text names, when tools are ranked."""
+TAKES_IT = 0.3
+"""Added when a tool asks for just the products a comment names, taken off when it does not."""
 CUE = 0.45
 """Weight of a situation's own words beside those of the comment."""
+HINT = 0.25
+"""The same where the situation leaves most open."""
+SURE = 1.2
+"""The same where the situation alone decides: a bare "how much" with nothing that says of what."""
 WORDED = 0.3
 """Weight of a pattern's own wording beside what it says it is for."""
-STAND_IN = 0.6
-"""A pattern stands in for the nearest one, which lacks a fact, from this share of its score on."""
+SHORT_CJK = 5
+"""So few Chinese characters name no wish of their own."""
+STAND_INS = 8
+"""So many of the nearest patterns are tried once the facts are there."""
 REROUTE = 0.3
 """A loaded skill's "do not use" line must be so much nearer to the comment than its uses."""
 
@@ -110,37 +120,40 @@ def _with_cues(
     """The comment's own words, and weaker the words for the situation it is made in."""
     said = similarity.rank(asked_for(comment, scene), candidates)
     scores = dict(said.by_name)
-    for sign, cue in cues(comment, scene, similarity):
+    for weight, cue in cues(comment, scene, similarity):
         ranking = similarity.rank_wording(cue, candidates)
         usual = sum(ranking.by_name.values()) / len(candidates)
         for name, score in ranking.scores:
-            more = sign * CUE * max(0.0, score - usual)
+            more = weight * max(0.0, score - usual)
             scores[name] = round(scores.get(name, 0.0) + more, 4)
     return Ranking.of(scores)
 
 
-def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[int, str]]:
-    """What the situation is (1) or is not (-1), in plain words that a description may share."""
-    found: list[tuple[int, str]] = []
+def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[float, str]]:
+    """What the situation is, in plain words that a description may share, and how much it says."""
+    found: list[tuple[float, str]] = []
     meant = mentions(comment, scene)
     if len(meant.said) > 1:
-        found.append((1, "compare several products with each other 多个商品对比"))
+        found.append((CUE, "compare several products with each other 多个商品对比"))
     if len(scene.comments) > 1:
-        found.append((1, "several comments of many viewers at once 多条评论"))
+        found.append((CUE, "several comments of many viewers at once 多条评论"))
     if asked_before(comment, scene, similarity):
-        found.append((1, "a configured FAQ entry answers the question 常见问题"))
+        found.append((CUE, "a configured FAQ entry answers the question 常见问题"))
     if unclear(comment, meant, scene):
-        found.append((1, UNCLEAR))
+        found.append((SURE if lost(comment) else CUE, UNCLEAR))
     elif meant.said or (meant.pointed is not None and _POINTING.search(comment)):
-        found += [(-1, UNCLEAR), (1, CLEAR)]
+        found += [(-SURE, UNCLEAR)]
+        if meant.said or THIS.search(comment):
+            found.append((HINT, CLEAR))
     if meaningless(comment):
-        found.append((1, "text without meaning, spam 无意义内容"))
+        found.append((SURE, "text without meaning, spam 无意义内容"))
     if not scene.comments and scene.events:
-        found.append((1, "a viewer enters the room, welcome 进入直播间 欢迎"))
+        found.append((CUE, "a viewer enters the room, welcome 进入直播间 欢迎"))
     return found
 
 
-UNCLEAR = "names a link number or a product, or points at the one being shown 链接 商品"
+UNCLEAR = "it is not clear which product is meant, context missing, ask back 不知道哪个商品 追问"
+CLEAR = "names a link number or a product, or points at the one being shown 链接 商品"
 _POINTING = re.compile(f"{THIS.pattern}|{THAT.pattern}", re.IGNORECASE)
 
 
@@ -158,6 +171,13 @@ def unclear(comment: str, meant: Mentions, scene: Scene) -> bool:
     return bool(scene.goods.products) and few and not meant.numbers
 
 
+def lost(comment: str) -> bool:
+    """Whether a comment has nothing but a question form or a pointing word to go by."""
+    telling = [f for f in features(comment) if not f.startswith("~")]
+    latin = [f for f in telling if f.isascii()]
+    return len(latin) <= 1 and len("".join(cjk_runs(comment))) <= SHORT_CJK
+
+
 def masked(comment: str, goods: Listing) -> str:
     """A comment without product names and numbers: they say nothing of what is asked."""
     text = without_products(comment, goods)
@@ -169,12 +189,13 @@ def asked_for(comment: str, scene: Scene) -> str:
     return spelled_out(masked(comment, scene.goods))
 
 
+@lru_cache(maxsize=4096)
 def without_products(comment: str, goods: Listing) -> str:
     """A comment with the names and numbers of products taken out."""
     text = comment
     for number in by_name(comment, goods)[0]:
         product = goods.numbered(number)
-        for name in product.names[:2] if product else ():
+        for name in product.own_names if product else ():
             text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
             for word in re.findall(r"[A-Za-z]{3,}", name):
                 text = re.sub(rf"\b{word}s?\b", " ", text, flags=re.IGNORECASE)
@@ -276,12 +297,14 @@ def _wanted(
 
 
 def _stand_ins(ranking: Ranking) -> tuple[tuple[str, float], ...]:
-    return tuple((n, s) for n, s in ranking.scores[:5] if s >= STAND_IN * ranking.top)
+    return tuple((n, s) for n, s in ranking.scores[:STAND_INS] if s > 0)
 
 
 def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> Ranking:
     """The tools for one want: what the skills and their own descriptions say of them."""
     named = {n for g in guides for n in g.tools}
+    if guides and not named and any(g.patterns for g in guides):
+        return Ranking()  # what to say is laid down, and no offered tool is part of it
     offers = [
         t
         for t in scene.tools
@@ -293,8 +316,14 @@ def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Simila
     query = asked_for(want.words or want.comment, scene)
     ranking = similarity.rank(query, candidates)
     slots = want.pattern.slots if want.pattern else ()
+    given = mentions(want.words or want.comment, scene).said
     scores = {
-        t.name: round(ranking.by_name.get(t.name, 0.0) + SLOTS_SHARE * _names(t, guides, slots), 4)
+        t.name: round(
+            ranking.by_name.get(t.name, 0.0)
+            + SLOTS_SHARE * _names(t, guides, slots)
+            + (TAKES_IT if takes(t, len(given)) else -TAKES_IT if given else 0.0),
+            4,
+        )
         for t in offers
     }
     return Ranking.of(scores)

@@ -11,8 +11,9 @@ another processor decides the same.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,9 +53,9 @@ class Candidate:
     @classmethod
     def of(cls, name: str, text: str, *more: str) -> "Candidate":
         """A candidate from running text, its negative sentences set apart."""
-        told, against = split_negative(text)
-        phrases = [told, *sentences(told), *_short_phrases(told), *(m for m in more if m)]
-        return cls(name, tuple(dict.fromkeys(p for p in phrases if p.strip())), tuple(against))
+        phrases, against = _parted(text)
+        more = tuple(m for m in more if m and m not in phrases)
+        return cls(name, phrases + more, against)
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,14 @@ class Ranking:
     def margin(self) -> float:
         """How far the first is ahead of the second."""
         return self.top - self.scores[1][1] if len(self.scores) > 1 else self.top
+
+
+@lru_cache(maxsize=4096)
+def _parted(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Phrases of a text that speak for something, and those that speak against."""
+    told, against = split_negative(text)
+    phrases = [told, *sentences(told), *_short_phrases(told)]
+    return tuple(dict.fromkeys(p for p in phrases if p.strip())), tuple(against)
 
 
 def split_negative(text: str) -> tuple[str, list[str]]:
@@ -168,10 +177,12 @@ def _first_rows(rows: Matrix, sizes: list[int]) -> Matrix:
 def _wording(query: str, texts: list[tuple[str, ...]]) -> list[float]:
     wanted = features(query)
     have = [_joined(phrases) for phrases in texts]
-    return [_weighted(wanted, pieces, _rarity(wanted, have)) for pieces in have]
+    rarity = _rarity(wanted, have)
+    return [_weighted(wanted, pieces, rarity) for pieces in have]
 
 
-def _joined(phrases: Iterable[str]) -> dict[str, float]:
+@lru_cache(maxsize=4096)
+def _joined(phrases: tuple[str, ...]) -> dict[str, float]:
     pieces: dict[str, float] = {}
     for phrase in phrases:
         pieces.update(features(phrase))

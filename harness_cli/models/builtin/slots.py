@@ -99,8 +99,10 @@ def row_text(row: dict[str, Any]) -> str:
 
 
 def _under(node: dict[str, Any], key: str) -> Any:
-    for name in (key, key + "s", key.removesuffix("s")):
-        if name in node and node[name] not in (None, "", [], {}):
+    if node.get(key) not in (None, "", [], {}):
+        return node[key]
+    for name in (key + "s", key.removesuffix("s")):  # `attribute.value` of a list `attributes`
+        if isinstance(node.get(name), list | dict) and node[name]:
             return node[name]
     return None
 
