@@ -16,6 +16,7 @@ from harness_cli.records.request import Request
 from harness_cli.records.trajectory import ToolResult
 from harness_cli.simulator.cards import Shelf, asked_attribute, label, service, shown
 from harness_cli.simulator.matching import faq_score, product_score, ranked
+from harness_cli.simulator.variants import asked_variant
 
 FAQ_THRESHOLD = 0.3
 """Below this overlap a question counts as not configured (choice: an entry asked in its own words
@@ -217,7 +218,7 @@ class SandboxExecutor:
         found["zh_in_stock"] = "、".join(v["zh_variant"] for v in left)
         wording = str(arguments.get("variant") or "").casefold()
         if wording:
-            found.update(_asked_variant(card["variants"], wording, product))
+            found.update(asked_variant(card["variants"], wording, product.name))
         return found
 
     def _order_policy(self, request: Request, arguments: Arguments) -> dict[str, Any]:
@@ -266,20 +267,3 @@ def _brief(card: dict[str, Any]) -> dict[str, Any]:
 def _policy(policy: OrderPolicy) -> dict[str, Any]:
     found = {"topic": policy.topic, "text": policy.text, "zh_text": policy.zh_text}
     return found if policy.days is None else {**found, "days": policy.days}
-
-
-def _asked_variant(
-    variants: list[dict[str, Any]], wording: str, product: Product
-) -> dict[str, Any]:
-    """The variant that a wording names whole or in part; typed not found when there is none."""
-    for v in variants:
-        names = (v["variant"].casefold(), v["zh_variant"].casefold())
-        if any(name in wording or wording in name for name in names):
-            return {
-                "variant": v["variant"],
-                "zh_variant": v["zh_variant"],
-                "variant_stock": v["stock"],
-                "variant_availability": f"{v['stock']} left" if v["stock"] else "sold out",
-                "zh_variant_availability": f"还有{v['stock']}件" if v["stock"] else "已售罄",
-            }
-    raise ToolError.of("not_found", f"{product.name} has no variant `{wording}`")

@@ -57,9 +57,8 @@ def final(ask: Ask) -> Piece:
     value = yuan(price.final)
     fact = Fact(product=product.id, field="final_price", value=value, answer=ask.answer())
     made = placed(ask, place, (fact,))
-    tools = ask.scenario.tools
     check = Assertion(type="icontains", value=str(value))
-    return msgspec.structs.replace(made, tools=tools, asserts=(*used(tools), check))
+    return msgspec.structs.replace(made, asserts=(check,))
 
 
 def switch(ask: Ask) -> Piece:

@@ -172,7 +172,7 @@ def _again(ask: Ask, first: Piece) -> Piece:
 
 
 def _chatter(library: Library, ask: Ask, first: Piece) -> Piece:
-    text = pick(ask.rng, library.context.extras["noise_comments"].of(ask.language))
+    text = pick(ask.rng, library.context.chatter[ask.scene.split].of(ask.language))
     blank = msgspec.structs.replace(first, text=text, tools=(), facts=(), asserts=(), tags=())
     empty = msgspec.structs.replace(ask.scenario, answers=(), skills=(), forbidden=(), tags=())
     return msgspec.structs.replace(blank, scenario=empty, link=None)

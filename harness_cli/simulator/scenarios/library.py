@@ -112,7 +112,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     refs: dict[str, dict[str, Phrases]]
     """Kind of reference → split → wordings."""
     noise: Noise
-    extras: dict[str, Phrases]
+    chatter: dict[str, Phrases]
+    """Split → comments that ask nothing, for groups."""
 
 
 class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
