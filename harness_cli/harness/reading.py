@@ -12,6 +12,7 @@ from harness_cli.records.reader import decode, line_of, load_yaml, text_of
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _MOST = 20
 """Mistakes reported per file."""
@@ -44,41 +45,45 @@ def read_value(
 ) -> tuple[T | None, list[Finding]]:
     """Plain data into a record: a wrong field is reported, taken out, and the rest is read."""
     findings: list[Finding] = []
-    for _ in range(_MOST):
+    taken: list[list[str | int]] = []
+    while len(findings) < _MOST:
         try:
             record = decode(kind, value, where=path)
         except BadFile as exc:
-            found = _finding(exc, value, kind, path, rule, text)
-            findings.append(found[0])
-            if found[1] is None:
-                return None, findings
-            value = found[1]
+            steps = _place(exc, value, kind)
+            missing = _MISSING.search(str(exc.__cause__))
+            if missing and [*steps, missing["name"]] in taken:
+                break  # it stands in the file, wrong, and has been reported
+            findings.append(_finding(exc, steps, path, rule, text))
+            if missing or not steps:
+                break
+            taken.append(steps)
+            value = _without(value, steps)
             continue
         return (None if findings else record), findings
     return None, findings
 
 
-def _finding(
-    exc: BadFile, value: Any, kind: Any, path: str, rule: str, text: str
-) -> tuple[Finding, Any]:
-    """The finding of one mistake, and the value without it (None where that cannot be)."""
+def _place(exc: BadFile, value: Any, kind: Any) -> list[str | int]:
+    """Where the decoder stopped, as keys and indexes."""
     cause = str(exc.__cause__)
     place = _PATH.search(cause)
     steps = _steps(place["path"] if place else "$", value, kind, cause)
     unknown = _UNKNOWN.search(cause)
-    if unknown:
-        steps = [*steps, unknown["name"]]
+    return [*steps, unknown["name"]] if unknown else steps
+
+
+def _finding(exc: BadFile, steps: list[str | int], path: str, rule: str, text: str) -> Finding:
+    cause = str(exc.__cause__)
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
-    message = _PATH.sub("", cause)
-    shown = where.lstrip(".")
-    finding = Finding(
+    message, shown = _PATH.sub("", cause), where.lstrip(".")
+    return Finding(
         path=path,
         line=line_of(text, f"${where}") if text else 0,
         rule=rule,
-        message=f"{message} at `{shown}`" if shown and not unknown else message,
+        message=f"{message} at `{shown}`" if shown and "unknown field" not in cause else message,
         fix=exc.hint or "",
     )
-    return finding, _without(value, steps) if steps and "missing required" not in cause else None
 
 
 def _steps(path: str, value: Any, kind: Any, cause: str) -> list[str | int]:
