@@ -130,6 +130,7 @@ def write(path: Path, value: object) -> None:
 
 
 def commit(folder: Path) -> None:
+    """Commit everything in `folder`, which becomes a repository when it is none yet."""
     who = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"]
     for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "Bench"]):
         subprocess.run(["git", "-C", folder, *words], check=True, stdout=subprocess.DEVNULL)

@@ -119,12 +119,16 @@ def for_item(agent: Agent, item: Item) -> Agent:
         kind: Returns(item.tool_returns, executor) for kind, executor in agent.executors.items()
     }
     executors["returns"] = Returns(item.tool_returns, None)
-    return replace(
+    made = replace(
         agent,
         executors=executors,
         overlay=(*agent.overlay, *overlay.tools),
         instructions=(*agent.instructions, *overlay.instructions),
     )
+    if not overlay.tools:
+        # What is compiled depends on the state and the overlay alone: no need to do it again.
+        made.__dict__["prepared"] = agent.prepared
+    return made
 
 
 class Returns:

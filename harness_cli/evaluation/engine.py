@@ -239,9 +239,10 @@ def _note(event: str, plan: Plan) -> NoteRecord:
 
 def _timing(job: Job, plan: Plan) -> dict[str, Any]:
     """Of this process alone: from the first dispatch to the last durable record."""
-    wall = job.ended - job.started if job.started and job.ended else 0.0
+    start, end = job.started or (0.0, 0.0), job.ended or job.started or (0.0, 0.0)
     return {
-        "wall_s": wall,
+        "wall_s": end[0] - start[0],
+        "cpu_s": end[1] - start[1],
         "calls": job.gate.spending.calls,
         "concurrency": plan.concurrency,
         "journal": {

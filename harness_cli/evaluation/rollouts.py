@@ -58,8 +58,10 @@ class Job:
     tools: ToolsDigest = field(default_factory=ToolsDigest)
     errors: int = 0
     last_error: str = ""
-    started: float | None = None
-    ended: float | None = None
+    started: tuple[float, float] | None = None
+    """Wall and CPU clock at the first dispatch."""
+    ended: tuple[float, float] | None = None
+    """The same at the last durable record."""
 
     def __post_init__(self) -> None:
         self.texts = Texts(self.cleaner.text)
@@ -80,16 +82,21 @@ async def _worker(job: Job, queue: Iterator[Work], concurrency: int) -> None:
     for work in queue:
         if job.gate.stopped is not None:
             return
-        job.started = job.started or time.perf_counter()
+        job.started = job.started or clocks()
         try:
             result = await run_item(job, work)
         except RunStopped:
             return
-        job.ended = time.perf_counter()
+        job.ended = clocks()
         job.progress.add(result)
         _watch_provider(job, result, concurrency)
         if job.observe is not None:
             job.observe(job.progress)
+
+
+def clocks() -> tuple[float, float]:
+    """Wall and CPU seconds of this process."""
+    return time.perf_counter(), time.process_time()
 
 
 async def run_item(job: Job, work: Work) -> ItemResult:

@@ -114,7 +114,7 @@ class Journal:
         self.records = 0
         self.syncs = 0
         self.size = 0
-        self._thread = threading.Thread(target=self._write_until_closed, name="journal")
+        self._thread = threading.Thread(target=self._write_until_closed, daemon=True)
         self._thread.start()
 
     def append(self, record: JournalRecord) -> _Ack:
