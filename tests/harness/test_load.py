@@ -199,7 +199,8 @@ def test_saved_with_crlf_a_bom_or_utf16_the_state_means_the_same():
 
 def test_hooks_stand_in_the_order_in_which_they_run():
     def hook(name, priority):
-        return f"schema: 1\nname: {name}\nevent: request\npriority: {priority}\nchecks: [{{check: request_valid}}]\n"
+        check = "checks: [{check: request_valid}]"
+        return f"schema: 1\nname: {name}\nevent: request\npriority: {priority}\n{check}\n"
 
     files = {f"hooks/{n}.yaml": hook(n, p) for n, p in (("a", 50), ("b", 10), ("c", 10))}
     names = [h.name for h in state_from_files(changed_files(files)).hooks]

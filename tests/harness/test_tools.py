@@ -32,9 +32,13 @@ def test_load_skill_lists_the_skills_there_are_and_the_file_stays_as_it_is():
 
 
 def test_a_renamed_loader_with_a_renamed_argument_is_still_the_loader():
-    renamed = LOAD.replace("load_skill", "open_module").replace("skill:", "module:").replace(
-        "[skill]", "[module]"
-    ).replace("builtin}", "builtin, harness.operation: load_skill, harness.arguments: {module: name}}")  # fmt: skip
+    renamed = (
+        LOAD.replace("load_skill", "open_module")
+        .replace("skill:", "module:")
+        .replace("[skill]", "[module]")
+        .replace("builtin}", "builtin, harness.operation: load_skill, MAP}")
+        .replace("MAP", "harness.arguments: {module: name}")
+    )
     files = {"tools/load_skill.yaml": None, "tools/open_module.yaml": renamed}
     schema = functions(state(**files))["open_module"]["parameters"]
     assert schema["properties"]["module"]["enum"] == ["item-qa"]
