@@ -46,7 +46,7 @@ def propose(
         note(f"not proposed: {name}: {why}")
     if not made.proposal.edits:
         advice = diagnosis.advice.get("action", "")
-        raise UsageError(
+        raise HarnessError(
             f"nothing to propose for run `{seen.run.id}`",
             hint=f"advice: {advice}; `harness edit --by-hand` opens an editor instead",
         )

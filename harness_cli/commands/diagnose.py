@@ -36,7 +36,7 @@ def diagnose(
     seen = examine(project, chosen)
     for words in seen.notes:
         note(f"note: {words}")
-    made = diagnose_run(project, seen)
+    made = diagnose_run(project, seen, stages=_stages(project, seen))
     _show(made, as_json=as_json, quiet=quiet)
     if not (quiet or as_json):
         note(f"\nwritten: {chosen.path / 'diagnosis.json'}")
@@ -63,6 +63,20 @@ def show(
             f"run `{chosen.id}` has no diagnosis", hint=f"`harness diagnose {chosen.id}` makes it"
         )
     _show(made, as_json=as_json, quiet=quiet)
+
+
+def _stages(project: Any, seen: Any) -> tuple[Any, ...]:
+    """The measured harnesses of the loop up to this run's, for the advice whether to go on."""
+    from harness_cli.loop.record import evolution_record, stage_of
+
+    config = seen.config
+    if config.agent == "react":
+        return ()
+    rows, _ = evolution_record(
+        project, evalset=config.evalset.name, split=config.evalset.split, policy=config.policy
+    )
+    places = [i for i, row in enumerate(rows) if row.harness_id == config.harness_id]
+    return tuple(stage_of(row, project) for row in rows[: places[-1] + 1]) if places else ()
 
 
 def _show(made: Any, *, as_json: bool, quiet: bool) -> None:

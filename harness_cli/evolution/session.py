@@ -13,6 +13,7 @@ from harness_cli.evolution.failure import Evidence
 from harness_cli.evolution.propose.drafts import Ground
 from harness_cli.harness.load import load_state
 from harness_cli.records.canonical import write_json
+from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.diagnosis import Diagnosis
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
@@ -33,6 +34,8 @@ class Examined:
     config: RunConfig
     state: HarnessState
     material: Material
+    names: frozenset[str]
+    """Words of product names of the evalset's catalogue."""
     notes: tuple[str, ...]
     """What was missing: said beside the result."""
 
@@ -69,7 +72,14 @@ def examine(project: Project, run: RunFolder) -> Examined:
     material = gather(evidence_of(run, items, skills))
     if not material.seen:
         raise BadFile(f"run `{run.id}` has no finished item", hint="`harness eval` makes one")
-    return Examined(run, config, state, material, notes)
+    names = product_words(evalset.world) if evalset else frozenset[str]()
+    return Examined(run, config, state, material, names, notes)
+
+
+def product_words(world: Catalogue) -> frozenset[str]:
+    """English words and whole Chinese names of what is sold."""
+    english = (word for p in world.products for word in p.name.casefold().split())
+    return frozenset(english) | {p.zh_name for p in world.products if p.zh_name}
 
 
 def _items(project: Project, config: RunConfig) -> tuple[Evalset | None, tuple[str, ...]]:
@@ -151,6 +161,7 @@ def ground_of(seen: Examined, diagnosis: Diagnosis) -> Ground:
         seen=seen.material.seen,
         state=seen.state,
         files=seen.state.files,
+        names=seen.names,
     )
 
 

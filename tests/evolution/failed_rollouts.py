@@ -1,7 +1,5 @@
 """Made-up rollouts for diagnosis and proposals: small, real records, nothing mocked."""
 
-# ruff: noqa: E501
-
 import json
 
 from harness_cli.evolution.failure import Evidence

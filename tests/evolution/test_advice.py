@@ -1,7 +1,5 @@
 """When to stop: METHODS §8 on the published record (TR Table 14) and on made-up ones."""
 
-# ruff: noqa: E501  rows of tables read best on one line
-
 import msgspec
 import pytest
 

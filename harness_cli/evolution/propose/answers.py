@@ -38,7 +38,7 @@ def _said(
     tool, _, slot = where.partition(":")
     ids = {f.item_id for f in failures}
     others = [s for s in ground.seen if s.item_id not in ids]
-    phrases = mine([f.seen.comment for f in failures], (s.comment for s in others))
+    phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
     ops: list[Op | None] = [_widened(text, path, slot, phrases)]
     if ops == [None]:
         asked = f" when the comment says something like {quoted(phrases)}" if phrases else ""
@@ -88,7 +88,7 @@ def refusal_edits(ground: Ground) -> Iterator[Edit | None]:
         others = [s for s in ground.seen if s.item_id not in ids]
         if name == "refuse-less":
             others = [s for s in others if "refuse" in s.tools]
-        phrases = mine([f.seen.comment for f in failures], (s.comment for s in others))
+        phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
         if phrases:
             yield draft(
                 ground,
@@ -176,11 +176,15 @@ def _wider(ground: Ground, hook: str, name: str) -> Edit | None:
 
 
 def claim_edits(ground: Ground) -> Iterator[Edit | None]:
-    """Claims that the judge found unsupported: a rule in the skill that made most of them."""
+    """Claims the judge found wrong, with no cause before them: a rule in the skill they are of."""
     for key in ground.keys("finding"):
         kind = key.partition(":")[2]
+        if kind.startswith("missing"):
+            continue  # what was left out is no claim
         failures = [
-            f for f in ground.with_key(key) if f.seen.skills and "accuracy" in f.failed_metrics
+            f
+            for f in ground.with_key(key)
+            if f.seen.skills and f.leading is not None and f.leading.key == key
         ]
         if len(failures) < SUPPORT:
             continue
@@ -197,7 +201,7 @@ def claim_edits(ground: Ground) -> Iterator[Edit | None]:
             id=f"no-{_slug(kind)}-in-{skill}",
             module=path,
             ops=[add_bullet(text, path, "Rules", rule)],
-            rationale=f"The judge found a {about} in {counts[skill]} replies made with `{skill}`.",
+            rationale=f"The judge found `{kind}` in {counts[skill]} replies made with `{skill}`.",
             fixes=[f.item_id for f in failures if f.seen.skills[0] == skill],
             risk="A cautious reply may leave out what it could say.",
         )

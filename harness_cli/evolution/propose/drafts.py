@@ -27,6 +27,8 @@ class Ground:
     seen: Sequence[Seen]
     state: HarnessState
     files: Files = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    """Words of product names, and whole Chinese names: what is sold is not what is asked."""
 
     @property
     def passes(self) -> list[Seen]:
@@ -62,10 +64,20 @@ class Ground:
         return tuple(sorted((c for c, n in hit.items() if n), key=lambda c: (-hit[c], c)))
 
 
-def mine(wanting: Sequence[str], others: Iterable[str]) -> list[str]:
-    """Few phrases that mark the comments that want a change against those that do not."""
-    found = contrast(wanting, others, min_support=SUPPORT, min_precision=PRECISION, limit=40)
-    return [p.text for p in cover(wanting, found, limit=PHRASES)]
+def mine(ground: Ground, wanting: Sequence[str], others: Iterable[str]) -> list[str]:
+    """Few phrases that mark the comments that want a change against those that do not.
+
+    A phrase made of product names alone is none: another product would be asked about tomorrow.
+    """
+    found = contrast(wanting, others, min_support=SUPPORT, min_precision=PRECISION, limit=60)
+    telling = [p for p in found if not _names_only(p.text, ground.names)]
+    return [p.text for p in cover(wanting, telling, limit=PHRASES)]
+
+
+def _names_only(phrase: str, names: frozenset[str]) -> bool:
+    if phrase[0] >= "\u3400":
+        return any(phrase in name for name in names)
+    return all(word in names for word in phrase.split())
 
 
 def quoted(phrases: Iterable[str]) -> str:

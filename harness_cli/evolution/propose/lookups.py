@@ -17,7 +17,7 @@ def tool_edits(ground: Ground) -> Iterator[Edit | None]:
         tool = key.partition(":")[2]
         failures = ground.with_key(key)
         others = [s for s in ground.seen if not _wants(s, tool)]
-        phrases = mine([f.seen.comment for f in failures], (s.comment for s in others))
+        phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
         if phrases and any(t.name == tool for t in ground.state.all_tools()):
             risky = [s for s in others if s.passed and matches(phrases, s.comment)]
             yield _requirement(ground, tool, failures, phrases, risky)

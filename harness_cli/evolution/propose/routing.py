@@ -29,7 +29,7 @@ def _triggers(ground: Ground, skill: str, failures: list[Failure]) -> Edit | Non
     if text is None:
         return None
     others = [s for s in ground.seen if not _wants(s, skill)]
-    phrases = mine([f.seen.comment for f in failures], (s.comment for s in others))
+    phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
     if not phrases:
         return None
     said = quoted(phrases)
@@ -59,7 +59,7 @@ def _exclusion(ground: Ground, loaded: str, right: str, failures: list[Failure])
     if text is None or ground.state.skill(right) is None:
         return None
     served = [s for s in ground.seen if loaded in s.skills and _wants(s, loaded)]
-    phrases = mine([f.seen.comment for f in failures], (s.comment for s in served))
+    phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in served))
     if not phrases:
         return None
     bullet = f"When the comment says something like {quoted(phrases)}: use {right}."

@@ -23,7 +23,7 @@ def add_bullet(text: str, path: str, title: str, bullet: str) -> Op | None:
         None,
     )
     if head is None:
-        return _append(lines, path, f"\n## {title}\n\n- {bullet}\n")
+        return _new_section(lines, path, f"## {title}\n\n- {bullet}\n")
     end = next((i for i in range(head + 1, len(lines)) if lines[i].startswith("#")), len(lines))
     if bullet.casefold() in "".join(lines[head:end]).casefold():
         return None
@@ -43,9 +43,14 @@ def insert_after(lines: Sequence[str], path: str, at: int, new: str) -> Op:
     return Op(op="replace", path=path, search=search, text=search + tail + new)
 
 
-def _append(lines: Sequence[str], path: str, new: str) -> Op:
+def _new_section(lines: Sequence[str], path: str, new: str) -> Op:
+    """A section before the last one: its head line is an anchor that bullets do not use."""
+    text = "".join(lines)
+    heads = [x for x in lines if x.startswith("## ") and x.endswith("\n") and text.count(x) == 1]
+    if heads:
+        return Op(op="replace", path=path, search=heads[-1], text=f"{new}\n{heads[-1]}")
     last = max((i for i, x in enumerate(lines) if x.strip()), default=len(lines) - 1)
-    return insert_after(lines, path, last, new)
+    return insert_after(lines, path, last, f"\n{new}")
 
 
 def extend_skill(text: str, path: str, sentence: str) -> Op | None:
