@@ -19,7 +19,8 @@ class Executor(Protocol):
     """Runs the tools of one kind (`sandbox`, `python`, `http`, `mcp`).
 
     Raises `ToolError` for what goes wrong; the toolbox bounds its time from outside and turns
-    every error into a typed result.
+    every error into a typed result. An executor that has to start something first may have
+    `async warm(tool)`, which is awaited before the call and has its own time limit.
     """
 
     async def call(self, tool: Tool, arguments: dict[str, Any], request: Request) -> ToolResult:

@@ -1,6 +1,6 @@
 """Tools written in Python inside the harness: one function, one bounded process a call.
 
-A tool names its code by `_meta: {harness.executor: python, harness.python: tools/code.py:function}`.
+A tool names its code with `_meta: {harness.python: tools/code.py:function}` beside its executor.
 The function is called with the arguments by keyword and gives back JSON. It runs apart from this
 program: own session, no keys in its environment, bounds on time, memory, files and output.
 """

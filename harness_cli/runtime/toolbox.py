@@ -20,6 +20,8 @@ from harness_cli.runtime.session import Ended, Session
 
 OURS = ("sandbox", "returns")
 """Executors of this package that run in this process and let themselves be cancelled."""
+WARM_S = 60.0
+"""Above an executor's own limit for starting what a tool needs, which is no part of the call."""
 CONTENT_CAP = 64_000
 """Characters of a result that the policy is shown."""
 
@@ -154,8 +156,11 @@ async def _bounded(
     executor = session.agent.executors.get(kind)
     if executor is None:
         return refused(ToolErrorKind.UNAVAILABLE, f"nothing here runs `{kind}` tools")
-    work = executor.call(tool, arguments, session.request)
+    warm = getattr(executor, "warm", None)
     try:
+        if warm is not None:
+            await within(session.meter.within_whole(WARM_S), warm(tool))
+        work = executor.call(tool, arguments, session.request)
         if kind in OURS:
             async with asyncio.timeout(seconds):
                 return await work

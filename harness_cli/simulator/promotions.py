@@ -1,11 +1,11 @@
 """What an order costs after campaigns, coupons and member benefits: exact, in whole cents.
 
 Rules (**choice**, as the shipped campaigns state them):
-- an offer counts when it runs on the day, fits the room and a product, and the *undiscounted* price of
-  the products it is for reaches its threshold;
-- offers are combined only when every one of them is stackable, and at most one of each kind; an offer
-  that is not stackable stands alone;
-- a percentage is taken off the products it is for, in half-up rounded cents; amounts come off after it;
+- an offer counts when it runs on the day, fits the room and a product, and the *undiscounted* price
+  of the products it is for reaches its threshold;
+- offers are combined only when every one of them is stackable, and at most one of each kind; an
+  offer that is not stackable stands alone;
+- a percentage is taken off the products it is for, rounded half up in cents; then amounts come off;
 - gifts and free shipping change no price and come with whatever else applies.
 """
 

@@ -15,8 +15,8 @@ from harness_cli.simulator.promotions import (
     combinable,
     quote,
     reached,
-    runs,
     running,
+    runs,
     shortfall,
     yuan,
 )
