@@ -12,6 +12,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "keeps_hot": ("hot", "warm", "保温", "多久凉"),
     "keeps_cold": ("cold", "ice", "保冷", "冰"),
     "waterproof": ("water", "rain", "swim", "splash", "防水", "游泳", "淋雨"),
+    "water_resistance": ("waterproof", "water", "swim", "sweat", "防水", "防汗", "游泳"),
     "material": (
         "made of",
         "fabric",
