@@ -4,6 +4,8 @@ The policy routes by fixed rules, so that the failures are known: stock question
 skill and never look the stock up; return questions load the wrong skill; greetings pass.
 """
 
+# ruff: noqa: E501  rows of tables read best on one line
+
 import asyncio
 import json
 import subprocess

@@ -25,7 +25,7 @@ def add_bullet(text: str, path: str, title: str, bullet: str) -> Op | None:
     if head is None:
         return _new_section(lines, path, f"## {title}\n\n- {bullet}\n")
     end = next((i for i in range(head + 1, len(lines)) if lines[i].startswith("#")), len(lines))
-    if bullet.casefold() in "".join(lines[head:end]).casefold():
+    if f"- {bullet}".casefold() in (line.strip().casefold() for line in lines[head:end]):
         return None
     last = max(i for i in range(head, end) if lines[i].strip())
     gap = "\n" if last == head else ""
