@@ -10,7 +10,6 @@ from faulty_endpoint import answer
 from harness_cli.store.project import Project
 
 
-
 def bench_project():
     path = Path(__file__).parents[2] / "benchmarks" / "project.py"
     spec = importlib.util.spec_from_file_location("bench_project", path)

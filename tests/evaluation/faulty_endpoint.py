@@ -129,6 +129,10 @@ def serving(endpoint: Endpoint):
         started.set()
         await stop.wait()
         await runner.cleanup()
+        hung = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in hung:
+            task.cancel()
+        await asyncio.gather(*hung, return_exceptions=True)
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()))

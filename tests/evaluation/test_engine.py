@@ -135,7 +135,9 @@ def test_errored_items_are_asked_again_by_a_resume(make_project):
 def test_a_resume_of_another_question_is_refused_with_the_fields(endpoint, make_project):
     project = make_project(endpoint.url, items=6)
     first = run(project, limit=3, seed=1)
-    with pytest.raises(Stale, match=r"limit: was `3`, is `4`(.|\n)*seed: was `1`, is `2`") as caught:
+    with pytest.raises(
+        Stale, match=r"limit: was `3`, is `4`(.|\n)*seed: was `1`, is `2`"
+    ) as caught:
         run(project, resume=first.run, limit=4, seed=2)
     assert caught.value.exit_code == 12
 
@@ -313,7 +315,7 @@ def test_runs_are_found_by_id_beginning_or_newest(endpoint, make_project):
 def test_a_policy_of_another_kind_needs_no_endpoint(make_project):
     project = make_project(items=3)
     script = project.root / "script.yaml"
-    script.write_text('schema: 1\nrules: [{replies: [{text: hello}]}]\n')
+    script.write_text("schema: 1\nrules: [{replies: [{text: hello}]}]\n")
     policies = {"stub": PolicyConfig(kind="scripted", script="script.yaml")}
     config = msgspec.structs.replace(project.config, policies=policies)
     outcome = run(Project(root=project.root, config=config), limit=1)
