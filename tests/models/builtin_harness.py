@@ -1,9 +1,11 @@
+# ruff: noqa: E501  the texts of a harness stand as its author would write them
 """A small harness written by hand for the tests of the builtin policy: a plant shop's live room.
 
 Four skills, four tools, six products. Nothing of it occurs in the policy's source.
 """
 
 import json
+import re
 from typing import Any
 
 SKILLS = {
@@ -285,3 +287,44 @@ PROBES: tuple[tuple[str, str, str | None, dict[str, Any]], ...] = (
     ("1号和3号哪个好养", "which-one", "weigh_up", {"links": [1, 3]}),
     ("有没有适合新手养的", "which-one", "find_plant", {}),
 )
+
+
+class Rollout:
+    """Plays a whole turn: the policy's moves, the tools' answers, until it replies."""
+
+    def __init__(self, decide: Any, **renamed: str) -> None:
+        self.decide = decide
+        self.first_name = {new: old for old, new in renamed.items()}
+
+    def play(self, body: dict[str, Any]) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+        """The calls in order and the reply."""
+        messages = list(body["messages"])
+        log: list[tuple[str, dict[str, Any]]] = []
+        for _ in range(6):
+            message = self.decide({**body, "messages": messages})
+            calls = message.get("tool_calls") or []
+            if not calls:
+                return log, message["content"]
+            messages.append(message)
+            for call in calls:
+                name = call["function"]["name"]
+                arguments = json.loads(call["function"]["arguments"])
+                log.append((name, arguments))
+                told = self.tool(name, arguments)
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": told})
+        raise AssertionError("no reply within six moves")
+
+    def tool(self, name: str, arguments: dict[str, Any]) -> str:
+        """A tool's answer, under whatever name it is offered; renamed skills keep their bodies."""
+        back = self.first_name
+        known = {k: back.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
+        text = run_tool(back.get(name, name), known)
+        return renamed_text(text, {old: new for new, old in back.items()})
+
+
+def renamed_text(text: str, names: dict[str, str]) -> str:
+    """A text with whole names replaced, all at once."""
+    if not names:
+        return text
+    found = "|".join(re.escape(n) for n in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w-])({found})(?![\w-])", lambda m: names[m[1]], text)

@@ -110,13 +110,12 @@ def explicit(comment: str, goods: Listing) -> tuple[int, ...]:
     """The numbers a comment gives products by, in their order."""
     labels = {*goods.labels, "link", "number", "no.", "no", "item", "product", "lot"}
     latin = "|".join(sorted((re.escape(x) + r"s?" for x in labels if x.isascii()), key=len)[::-1])
-    one = rf"(?:#\s*|№\s*)({_N})|({_N})\s*(?:#|号)|(?:{latin})\s*#?\s*({_N})\b|链接\s*({_N})"
+    signs = rf"(?:#\s*|№\s*)({_N})|(\d{{1,3}}|{_CJK_N})\s*(?:#|号)"
+    one = rf"{signs}|(?:{latin})\s*#?\s*({_N})\b|链接\s*({_N})"
     ranks = rf"{'|'.join(NUMBER_WORDS)}|\d+(?:st|nd|rd|th)"
     ordinal = rf"\b({ranks})\s+(?:one|{latin})\b|第\s*({_N})\s*[个款件号条]"
     found: list[tuple[int, int]] = []
     for match in re.finditer(f"{one}|{ordinal}", comment, re.IGNORECASE):
-        if match[0].lower().startswith("one one"):
-            continue
         text = next(g for g in match.groups() if g)
         found.append((match.start(), _number(text)))
         found += _joined(comment, match.end(), goods)
@@ -192,7 +191,7 @@ def _joined(comment: str, end: int, goods: Listing) -> list[tuple[int, int]]:
 
 def _joined_before(comment: str, start: int, goods: Listing) -> list[tuple[int, int]]:
     """Numbers before a joined one: "1和3号"."""
-    match = re.search(rf"(?<![\d.])({_N}){_JOIN}$", comment[:start], re.IGNORECASE)
+    match = re.search(rf"(?<![\d.])(\d{{1,3}}|{_CJK_N}){_JOIN}$", comment[:start], re.IGNORECASE)
     if match and goods.numbered(_number(match[1])):
         return [(match.start(1), _number(match[1]))]
     return []

@@ -19,8 +19,8 @@ _LANGUAGE = re.compile(
 _QUOTED = re.compile(r"[\"“'‘`「]([^\"”'’`」\n]{2,80})[\"”'’`」]")
 _FIGURE = re.compile(r"\d+(?:\.\d+)?%?")
 _LIMITS_IN_PROMPT = re.compile(
-    r"(?:at most|no more than|no longer than|under|within|up to|max(?:imum)?|不超过|最多)\s*"
-    r"(\d{1,4})\s*(words?|characters?|chars|字)",
+    r"(?:at most|no more than|no longer than|under|within|up to|max(?:imum)?|不超过|最多)"
+    r"[^.。\n]{0,40}?(\d{1,4})\s*(words?|characters?|chars|字)",
     re.IGNORECASE,
 )
 

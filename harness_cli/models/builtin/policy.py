@@ -32,7 +32,8 @@ ATTEMPTS = 2
 class BuiltinPolicy:
     """The embedded baseline policy. No key, no network; one worker process, started when needed.
 
-    Calls may overlap; the worker answers them one after the other, in milliseconds each.
+    Calls may overlap; the worker answers them one after the other, in milliseconds each. It belongs
+    to the event loop of its first call until it is closed.
     """
 
     def __init__(self, name: str = "builtin", config: PolicyConfig | None = None) -> None:
@@ -120,7 +121,6 @@ class _Worker:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._numbers = itertools.count(1)
         self._complaint = b""
-        self._loop = asyncio.get_running_loop()
         self._reader = asyncio.create_task(self._read())
         self._errors = asyncio.create_task(self._read_errors())
 
@@ -149,12 +149,8 @@ class _Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still answer, and on this event loop."""
-        return (
-            self._process.returncode is None
-            and not self._reader.done()
-            and self._loop is asyncio.get_running_loop()
-        )
+        """Whether it can still answer."""
+        return self._process.returncode is None and not self._reader.done()
 
     @property
     def pid(self) -> int:
@@ -165,7 +161,7 @@ class _Worker:
         """The worker's answer to one body. Raises `_WorkerDied`."""
         number = next(self._numbers)
         line = json.dumps({"id": number, "body": body}, ensure_ascii=True).encode() + b"\n"
-        future: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
             assert self._process.stdin is not None
@@ -181,10 +177,6 @@ class _Worker:
 
     async def close(self) -> None:
         """Close its input, wait a little, kill if it will not end."""
-        if self._loop is not asyncio.get_running_loop():
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
-            return
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

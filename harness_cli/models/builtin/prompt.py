@@ -33,7 +33,7 @@ _CURRENT = re.compile(
     re.IGNORECASE,
 )
 _QA = re.compile(
-    r"(?:^|\n)\W*(?:Q|问|question)\W{0,3}[:：]\s*(?P<q>.+?)\s*[\n|]?\W*"
+    r"(?:^|\n)\W*(?:Q|问|question)\W{0,3}[:：]\s*(?P<q>[^\n|]+?)\s*[\n|]\W*"
     r"(?:A|答|answer)\W{0,3}[:：]\s*(?P<a>[^\n]+)",
     re.IGNORECASE,
 )
