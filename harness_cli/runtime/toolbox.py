@@ -8,7 +8,9 @@ from typing import Any
 from harness_cli.errors import ToolError
 from harness_cli.records.chat import ChatReply, RawToolCall
 from harness_cli.records.harness import Tool
+from harness_cli.records.request import Request
 from harness_cli.records.trajectory import Route, StopReason, ToolCall, ToolErrorKind, ToolResult
+from harness_cli.runtime.agent import Executor
 from harness_cli.runtime.arguments import parse_arguments
 from harness_cli.runtime.builtin_tools import call_builtin
 from harness_cli.runtime.clock import within
@@ -141,30 +143,46 @@ async def _run(
         return call_builtin(session, tool, arguments), False
     names = tool.argument_names
     theirs = {names.get(k, k): v for k, v in arguments.items()} if names else arguments
-    seconds = session.meter.within_whole(session.agent.limits.tool_s)
+    meter, limits = session.meter, session.agent.limits
 
     async def call() -> ToolResult:
-        return _capped(await _bounded(session, kind, tool, theirs, seconds))
+        return await run_tool(
+            session.agent.executors,
+            tool,
+            theirs,
+            session.request,
+            meter.within_whole(limits.tool_s),
+            kind=kind,
+            warm_s=meter.within_whole(WARM_S),
+        )
 
     return await session.log.tool(index, tool.name, theirs, call)
 
 
-async def _bounded(
-    session: Session, kind: str, tool: Tool, arguments: dict[str, Any], seconds: float
+async def run_tool(
+    executors: Mapping[str, Executor],
+    tool: Tool,
+    arguments: dict[str, Any],
+    request: Request,
+    seconds: float,
+    *,
+    kind: str | None = None,
+    warm_s: float = WARM_S,
 ) -> ToolResult:
     """One executor call by our clock; whatever goes wrong is a typed result."""
-    executor = session.agent.executors.get(kind)
+    kind = kind or tool.executor
+    executor = executors.get(kind)
     if executor is None:
         return refused(ToolErrorKind.UNAVAILABLE, f"nothing here runs `{kind}` tools")
     warm = getattr(executor, "warm", None)
     try:
         if warm is not None:
-            await within(session.meter.within_whole(WARM_S), warm(tool))
-        work = executor.call(tool, arguments, session.request)
+            await within(warm_s, warm(tool))
+        work = executor.call(tool, arguments, request)
         if kind in OURS:
             async with asyncio.timeout(seconds):
-                return await work
-        return await within(seconds, work)
+                return _capped(await work)
+        return _capped(await within(seconds, work))
     except TimeoutError:
         return refused(ToolErrorKind.TIMEOUT, f"`{tool.name}` gave no result in {seconds:g} s")
     except ToolError as exc:

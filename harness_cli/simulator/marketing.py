@@ -159,8 +159,8 @@ def _priced(
 ) -> dict[str, Any]:
     """A quote as a result; the member's price beside it where that is lower."""
     result: dict[str, Any] = {
-        "name": " and ".join(_counted(ln, ln.product.name) for ln in lines),
-        "zh_name": "加".join(_counted(ln, ln.product.zh_name or ln.product.name) for ln in lines),
+        "name": " and ".join(_counted(ln) for ln in lines),
+        "zh_name": "加".join(_zh_counted(ln) for ln in lines),
         "items": [
             {
                 "link_id": room.links.index(ln.product.id) + 1,
@@ -188,8 +188,14 @@ def _priced(
     return {**result, **_spoken_price(result)}
 
 
-def _counted(line: Line, name: str) -> str:
-    return name if line.quantity == 1 else f"{line.quantity} × {name}"
+def _counted(line: Line) -> str:
+    name = line.product.name
+    return name if line.quantity == 1 else f"{line.quantity} pieces of {name}"
+
+
+def _zh_counted(line: Line) -> str:
+    name = line.product.zh_name or line.product.name
+    return name if line.quantity == 1 else f"{line.quantity}件{name}"
 
 
 def _spoken_price(result: dict[str, Any]) -> dict[str, str]:

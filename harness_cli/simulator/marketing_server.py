@@ -10,6 +10,7 @@ runtime fills in: a policy never names a room. Both the stateless protocol revis
 import argparse
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,8 @@ def main() -> None:
     server = build_server(Marketing(read_catalogue(chosen.catalogue)))
     if chosen.http is None:
         asyncio.run(serve_stdio(server))
+        # Nothing is open any more, and tearing the SDK down takes longer than a client waits.
+        os._exit(0)
     else:
         serve_http(server, chosen.http)
 
