@@ -63,26 +63,36 @@ _HUMAN = phrases(
     """
 )
 _NOT_HUMAN = re.compile(r"(?:not|isn't|never|no) (?:\w+ ){0,2}$|(?:不是|并非|没有|非)\s*$")
+_I = r"\b(?:i(?:'ve| have|'ll| will| can| could|'m| am| just)?|we(?:'ve| have| just))"
+_I += r"(?: (?:already|now|just|also|personally|gladly|going to|gonna|happy to|able to))*"
+_DEEDS = r"(?:plac|cancel|refund|issu|process|submit|chang|updat|edit|reserv|hold|held|set aside|"
+_DEEDS += (
+    r"call|phon|email|text|contact|notif|ask|told|tell|arrang|expedit|rush|upgrad|waiv|extend|"
+)
+_DEEDS += r"send|sent|order|book|register|appl(?:y|ied)|mark|forward|escalat|message|add)[a-z]*"
+_THINGS = r"(?:order|refund|address|account|package|parcel|courier|warehouse|supplier|manager|boss|"
+_THINGS += r"factory|payment|one for you|it for you|private message|dm\b|you a message|invoice|"
+_THINGS += r"replacement|reservation|shipment|delivery company|customer service|headquarters|brand)"
+_LOOKS = (
+    r"(?:check|checked|checking|track|tracked|look(?:ed|ing)? up|look(?:ed|ing)? at|see|saw|find)"
+)
 _POWERS = phrases(
-    r"""
-    \bi(?:'ve| have|'ll| will| can| just|'m| am)?(?: already| now| just| going to| gonna
-    \ personally| also)* ?(?P<a>(?:plac(?:e|ed|ing)|cancel(?:l?ed|l?ing)?|refund(?:ed|ing)?
-    issu(?:e|ed|ing)|process(?:ed|ing)?|submit(?:ted|ting)?|chang(?:e|ed|ing)|updat(?:e|ed
-    ing)|reserv(?:e|ed|ing)|hold(?:ing)?|held|set aside|call(?:ed|ing)?|phon(?:e|ed)
-    email(?:ed|ing)?|text(?:ed)?|contact(?:ed|ing)?|notif(?:y|ied)|ask(?:ed|ing)?|told?
-    check(?:ed|ing)?|track(?:ed|ing)?|appl(?:y|ied)|giv(?:e|en|ing)|add(?:ed|ing)?|send|sent
-    arrang(?:e|ed|ing)|expedit(?:e|ed)|rush(?:ed)?|upgrad(?:e|ed)|lower(?:ed)?|drop(?:ped)?
-    waiv(?:e|ed)|extend(?:ed)?|deliver) (?:you |it |that |this |them |the |your |an?\ 
-    for you )*(?:\w+ )?(?:order|refund|address|account|package|parcel|courier|warehouse
-    supplier|manager|factory|payment|one for you|it for you|coupon|discount|gift|extra|free
-    price|private message|dm|message you|message to you|tracking|stock for you|special|sample
-    phone|delivery))|(?:我(?:已经?|就|来|会|可以|马上|这就|现在)*|已经?)(?:给|帮|为|替)(?:您
-    你|大家|亲)?(?P<b>[^。！？!?，,\n]{0,6}(?:下单|拍下|退款|退货|取消订单|改地址|改价
-    修改地址|催(?:一下|单|发货|快递)|查(?:了|一下|下)?(?:您|你)?的?(?:订单|物流|快递)|申请
-    留(?:货|一件|着)|预留|登记|备注|打(?:个)?电话|联系(?:仓库|快递|厂家|商家|客服)|升级|补发
-    补差价|加急|安排(?:发货|退款|补发|快递)|私信|发(?:个)?(?:红包|券|优惠券)|额外|多送|送(?:您
-    你)|便宜点|打(?:个)?折|免单|优先发))|我让(?:仓库|老板|厂家|快递|客服)|我(?:去)?(?:跟
-    和)(?:老板|厂家|仓库|品牌)(?:说|申请|谈)
+    rf"""
+    (?:{_I}|\blet me) {_DEEDS} [^.!?]{{0,28}}?\b{_THINGS}
+    (?:{_I}|\blet me) {_LOOKS} [^.!?]{{0,16}}?\byour (?:order|parcel|package|account|tracking|refund)
+    {_I} (?:give|gave|get|got|offer|add|throw in|take|took|knock|arrange|make|do) [^.!?]{{0,12}}?\
+    (?:an? )?(?:extra|special|additional|better|secret|personal|exclusive|further|another)\b
+    {_I} (?:take|knock|lower|drop|cut|reduce) [^.!?]{{0,20}}?(?:off for you|price for you|the price)
+    \byour (?:order|refund|address|payment|return|request) (?:has|have|is|was)(?: been| now| already)*\
+    \ (?:placed|cancel|refund|changed|updated|processed|submitted|approved|issued)
+    \bgive me your (?:phone|address|number|order)|\bleave (?:me )?your (?:phone|address|number)
+    我?(?:已经?|就|来|会|可以|马上|这就|现在|先|再)*(?:给|帮|为|替)(?:您|你|大家|亲|宝子?)+\
+    [^。！？!?，,\n]{{0,6}}(?:下单|拍下|退款|退货|退了|取消|改地址|改价|改好|修改|催|申请|留货|留一|留着
+    预留|登记|备注|打电话|联系|升级|补发|补差价|加急|安排发货|安排退款|安排补发|私信|发红包|发券|多送
+    便宜|打折|打个折|免单|优先发|降价|查了|查一下订单|查一下物流|查订单|查物流|查快递)
+    我让(?:仓库|老板|厂家|快递|客服|同事)|我去?(?:跟|和|找|联系)(?:老板|厂家|仓库|品牌|快递|客服)
+    (?:已经?|刚)(?:下单|退款|取消|申请)(?:成功|好了|了)|(?:订单|退款|地址)(?:已经?|刚)(?:\S{{0,3}})\
+    (?:取消|提交|改|退|处理|办)好?了?|额外(?:再)?(?:给|送|便宜|优惠|减)|私下(?:给|便宜|转)
     """
 )
 _NOT_POWER = phrases(
@@ -182,7 +192,8 @@ def _is_cheapest(reading: Reading, clause: Clause, match: re.Match[str]) -> bool
 
 def _check_gifts(reading: Reading, clause: Clause) -> None:
     for match in _FREE_THING.finditer(clause.text):
-        if _FREE_BUT.search(clause.text) or not reading.asserts(clause):
+        plain = match.group().startswith(("free", "送", "comes"))
+        if (plain and _FREE_BUT.search(clause.text)) or not reading.asserts(clause):
             continue
         if re.search(
             r"(?:no|not|isn't|without|没有?|不)\s*(?:\w+ ){0,2}$", clause.text[: match.start()]
@@ -193,9 +204,9 @@ def _check_gifts(reading: Reading, clause: Clause) -> None:
         offers = [o for o in reading.world.offers(product, reading.room) if o.gift]
         texts = [reading.world.promotion_texts[o.id].text for o in offers]
         texts += [s.text for s in [*reading.evidence.texts, *reading.world.shop]]
-        texts += [s.text for c in cards for s in c.sources]
+        texts += [s.text for p in reading.focus for s in reading.world.cards[p].sources]
         gift = next((g for g in match.groups() if g), match.group())
-        words = re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", gift)
+        words = set(re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", gift)) - {"free", "with", "comes"}
         if any(w in t for w in words for t in texts):
             continue
         _note(reading, clause, match, "false_promise", "no offer gives this", "promotions")

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, ZH_NUMBER, fold, number, same
-from harness_cli.judges.grounded.money import money
 from harness_cli.judges.grounded.price_checks import _IN, _NOT_OUT, _OUT
 from harness_cli.judges.grounded.quantities import measured
 from harness_cli.judges.grounded.reading import Reading
@@ -147,10 +146,9 @@ def _availability(fact: Fact, text: str, value: bool) -> bool:
 def _numeric(reading: Reading, fact: Fact, value: float) -> bool:
     text = _without_links(reading)
     if "stock" in fact.field or fact.answer == "stock":
-        out = bool(_OUT.search(text)) and not _NOT_OUT.search(text)
         if value == 0:
-            return out
-        if _IN.search(text) and not out:
+            return bool(_OUT.search(text)) and not _NOT_OUT.search(text)
+        if any(_IN.search(c.text) and not _OUT.search(c.text) for c in reading.clauses):
             return True
     unit = _UNIT_OF.get(fact.field)
     if unit and any(d == "time" and same(v, value * _DURATIONS[unit]) for d, v in measured(text)):
@@ -167,7 +165,7 @@ def _numeric(reading: Reading, fact: Fact, value: float) -> bool:
 
 def _numbers(reading: Reading, text: str) -> list[float]:
     found = [number(m.group()) for m in _NUMBERS.finditer(text)]
-    found += [m.value for clause in reading.clauses for m in money(clause)]
+    found += [m.value for sums in reading.sums for m in sums]
     return [f for f in found if f is not None]
 
 
@@ -232,8 +230,7 @@ def covers_without_facts(reading: Reading, answer: str) -> bool:
     if head == "compare":
         return len({p for m in reading.mentions for p in m.products}) >= 2
     if head in ("promotion", "benefit", "final_price"):
-        sums = [m for clause in reading.clauses for m in money(clause)]
-        return bool(sums) or bool(re.search(r"%|折|gift|赠|送|free", reading.folded))
+        return any(reading.sums) or bool(re.search(r"%|折|gift|赠|送|free", reading.folded))
     cards = [reading.world.cards[p] for p in reading.focus if p in reading.world.cards]
     for card in cards:
         for fact in _derived(card, head, name):

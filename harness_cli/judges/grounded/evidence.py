@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from harness_cli.judges.grounded.language import fold
-from harness_cli.judges.grounded.world import Source, World, source
+from harness_cli.judges.grounded.world import Source, World, faq_source, source
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 
@@ -65,7 +65,7 @@ class Evidence:
             for c in self.trajectory.calls
             if c.result.ok
         ]
-        found += [source(f.id, f.question, f.answer) for f in request.faq]
+        found += [faq_source(f.id, [(f.question, f.answer)]) for f in request.faq]
         said = [str(t.get("content", "")) for t in request.history if t.get("role") == "assistant"]
         if request.anchor or said:
             found.append(source("what the host said", *request.anchor, *said))

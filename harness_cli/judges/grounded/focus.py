@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from harness_cli.judges.grounded.language import (
     DIGITS,
@@ -17,6 +16,7 @@ from harness_cli.judges.grounded.language import (
 )
 from harness_cli.judges.grounded.lexicon import lexicon
 from harness_cli.judges.grounded.world import World
+from harness_cli.records.catalogue import Product
 from harness_cli.records.item import Item
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import Trajectory
@@ -85,35 +85,35 @@ class Resolver:
 
 def _names(world: World, products: tuple[str, ...]) -> Names:
     owners: dict[str, list[str]] = {}
-    wanted = products or tuple(world.cards)
-    for product_id in wanted:
-        card = world.cards.get(product_id)
-        if card is None:
-            continue
-        for term in _terms(card.product.name, card.product.zh_name, card.product.keywords):
+    cards = [world.cards[p] for p in products or tuple(world.cards) if p in world.cards]
+    for card in cards:
+        for term in _terms(card.product):
             listed = owners.setdefault(term, [])
-            if product_id not in listed:
-                listed.append(product_id)
+            if card.product.id not in listed:
+                listed.append(card.product.id)
+    for term in [t for t in owners if " " not in t and len(t) < 9]:
+        # "cream" also tells the texture of another product: such a word names none of them.
+        if any(c.product.id not in owners[term] and _occurs(term, c.own.text) for c in cards):
+            del owners[term]
     return Names(terms_pattern(list(owners)), {t: tuple(o) for t, o in owners.items()})
 
 
-def _terms(name: str, zh_name: str, keywords: tuple[str, ...]) -> set[str]:
-    """Full names, names without what stands in brackets, their last two words, own keywords."""
-    full = [fold(name), fold(re.sub(r"\s*\(.*?\)", "", name)), fold(zh_name)]
+def _occurs(term: str, text: str) -> bool:
+    edge = r"(?<![a-z])" if term[0].isascii() else ""
+    return re.search(edge + re.escape(term), text) is not None
+
+
+def _terms(product: Product) -> set[str]:
+    """Full names, names without what stands in brackets, their last words, own keywords."""
+    full = [fold(product.name), fold(re.sub(r"\s*\(.*?\)", "", product.name))]
+    full.append(fold(product.zh_name))
     words = full[1].split()
     if len(words) > 2:
         full.append(" ".join(words[-2:]))
     if len(words) > 1 and len(words[-1]) > 3:
         full.append(words[-1])
-    own = [fold(k) for k in keywords]
+    own = [fold(k) for k in product.keywords]
     return {t for t in [*full, *own] if len(t) > 1 and t not in lexicon().generic}
-
-
-@lru_cache(maxsize=2048)
-def _link_in(text: str) -> int | None:
-    match = _LINK.search(text)
-    value = number(next(g for g in match.groups() if g)) if match else None
-    return int(value) if value is not None else None
 
 
 def item_focus(item: Item, trajectory: Trajectory, resolver: Resolver) -> tuple[str, ...]:

@@ -141,13 +141,11 @@ def same(a: float, b: float) -> bool:
 def phrases(lines: str) -> re.Pattern[str]:
     """A pattern from lines: a line end stands for `|`, a backslash there for nothing.
 
-    Long lists of wordings stay readable so; blanks at the ends of a line are written `\\ `.
+    Long lists of wordings stay readable so. Indentation is dropped; a blank that counts is
+    written with a backslash before it.
     """
-    joined = "|".join(
-        line.strip() if not line.endswith("\\ ") else line.lstrip()
-        for line in lines.strip().split("\n")
-    )
-    return re.compile(joined.replace("\\|", ""))
+    kept = [line.lstrip() for line in lines.strip().split("\n")]
+    return re.compile("|".join(kept).replace("\\|", ""))
 
 
 def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:

@@ -15,7 +15,7 @@ class Use:
     """One use of a concept in a clause."""
 
     kind: str
-    """Its class: property, group, material, colour."""
+    """Its class: property, group, material, colour, place."""
     concept: str
     positive: bool
     start: int
@@ -80,7 +80,7 @@ _NEGATED = phrases(
 _NEGATED_AFTER = phrases(
     r"""
     \s*(?:: no\b|is not|isn't|not (?:supported|allowed|included|recommended)|不行|不可以|不能
-    不支持|不建议)
+    不支持|不建议|会(?:跑|变|坏|缩|掉|伤|损))
     """
 )
 

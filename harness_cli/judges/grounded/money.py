@@ -30,7 +30,8 @@ _BARE = phrases(
     (?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for
     \byours for|\bdown to|\bgoes for|售价|现价|价格是?|特价|原价|到手价?|券后价?|只要|只需
     仅需|卖价?|现在是?|优惠价|秒杀价|直播价|活动价
-    日常价)[:：为是]?\s*(?P<n>{DIGITS}){_OTHER_UNIT}
+    日常价|一个|一瓶|一件)[:：为是]?\s*\
+    (?P<n>{DIGITS}|(?=[^\s]*[十百千]){ZH_NUMBER}){_OTHER_UNIT}
     """
 )
 _OFF_SPEND = phrases(
@@ -76,12 +77,14 @@ _CUES = (
     ),
 )
 _BEFORE = re.compile("|".join(f"(?P<{name}>{cue})" for name, cue in _CUES))
+_PIECE = re.compile(r"[一两几半]块(?![钱0-9一二三四五六七八九]|$|\s|[哦啦呢吧就起到拿包了])")
 _AFTER = phrases(
     r"""
-    \s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|coupon|voucher|的?(?:优惠
-    券|红包)|(?:的)?差价)|(?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less
-    or under)|(?P<threshold>or more|and up|以上|就能用|可用|起)|(?P<total>after|in total
-    altogether|for both|到手)|(?P<fee>for shipping|shipping|postage|运费|邮费))
+    \s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|(?:[a-z]+ ){0,2}(?:coupon|voucher)\
+    |的?(?:优惠|[\u4e00-\u9fff]{0,4}券|红包|差价))
+    (?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less|or under)
+    (?P<threshold>or more|and up|minimum|以上|就能用|可用|起)|(?P<total>after|in total|altogether|for both|到手)
+    (?P<fee>for shipping|shipping|postage|运费|邮费))
     """
 )
 
@@ -110,6 +113,8 @@ def money(clause: Clause) -> list[Money]:
     for match in _WITH_UNIT.finditer(text):
         if _free(match.span(), taken):
             value = match["a"] or match["b"]
+            if _PIECE.match(text, match.start("b") if match["b"] else match.end()):
+                continue
             if match["dime"]:
                 value = f"{value}.{match['dime']}" if value.isdigit() else value
             unit = (match["sign"] or match["unit"] or "").strip()

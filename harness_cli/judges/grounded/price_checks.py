@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same
-from harness_cli.judges.grounded.money import Money, money
+from harness_cli.judges.grounded.money import Money
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, is_percent
 from harness_cli.records.catalogue import StockLevel
@@ -73,10 +73,9 @@ _FEW_UNITS = 30
 
 def check_money(reading: Reading) -> None:
     """Every sum against what the catalogue, the FAQ and the tool results say of the product."""
-    for clause in reading.clauses:
+    for clause, sums in zip(reading.clauses, reading.sums, strict=True):
         if clause.question:
             continue
-        sums = money(clause)
         aligned = _aligned(reading, clause, sums)
         for position, sum_ in enumerate(sums):
             products = aligned[position] if aligned else reading.products_at(sum_.start, clause)
@@ -188,7 +187,7 @@ def _known_somewhere(reading: Reading, value: float) -> bool:
 def _in_texts(reading: Reading, clause: Clause, sum_: Money, cards: list[Card]) -> bool:
     """A text that names the sum, and shares a word with the clause unless it is a promotion's."""
     texts: list[Source] = [s for c in cards for s in c.faq]
-    texts += [*reading.general_texts(), *reading.evidence.texts[-8:]]
+    texts += [*reading.world.shop, *reading.world.policies.values(), *reading.evidence.texts]
     names = " ".join(s.own.text for s in cards)
     for text in texts:
         if not any(same(sum_.value, m) for m in text.money):
@@ -232,9 +231,7 @@ def _repeats_viewer(reading: Reading, value: float) -> bool:
 
 def check_discounts(reading: Reading) -> None:
     """Percent off, 折 and half price against promotions, the list price and the texts."""
-    for clause in reading.clauses:
-        if clause.question or not reading.asserts(clause):
-            continue
+    for _, clause in reading.claims():
         for match in _DISCOUNT.finditer(clause.text):
             percent = _percent(match)
             if percent is not None and not _discount_known(reading, clause, match, percent):
@@ -277,9 +274,7 @@ def _discount_known(reading: Reading, clause: Clause, match: re.Match[str], perc
 
 def check_stock(reading: Reading) -> None:
     """Counts, sold out, in stock and almost gone against the units on hand."""
-    for clause in reading.clauses:
-        if not reading.asserts(clause):
-            continue
+    for _, clause in reading.claims():
         counted = False
         for match in _STOCK_NUMBER.finditer(clause.text):
             value = number(next(g for g in match.groups() if g))

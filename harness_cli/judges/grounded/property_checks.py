@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness_cli.judges.grounded.language import Clause, phrases, terms_pattern
-from harness_cli.judges.grounded.lexicon import ADVICE, ASSURED, MADE_OF, Use, lexicon
+from harness_cli.judges.grounded.lexicon import ADVICE, ASSURED, MADE_OF, Use
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, World
 from harness_cli.records.catalogue import Attribute
@@ -23,17 +23,15 @@ _COLOUR_OFFER = phrases(
 
 def check_properties(reading: Reading) -> None:
     """Each use of a concept against the texts of the product it is about."""
-    for clause in reading.clauses:
-        if not reading.asserts(clause):
-            continue
-        for use in lexicon().uses(clause):
+    for position, clause in reading.claims():
+        for use in reading.uses[position]:
             if use.kind == "property":
                 _check(reading, clause, use)
             elif use.kind == "group":
                 assured = ASSURED.search(clause.text) and not ADVICE.search(reading.folded)
                 if use.positive and assured:
                     _check(reading, clause, use)
-            else:
+            elif use.kind in ("material", "colour"):
                 _check_exclusive(reading, clause, use)
 
 
@@ -81,9 +79,7 @@ def _check_exclusive(reading: Reading, clause: Clause, use: Use) -> None:
     cards = reading.cards_at(use.start, clause)
     if not use.positive or not cards or _part_of_name(reading, use):
         return
-    sources = [s for c in cards for s in c.sources]
-    sources += [*reading.evidence.texts, *reading.world.shop]
-    if any(use.concept in s.concepts for s in sources):
+    if any(use.concept in s.concepts for c in cards for s in c.sources):
         return
     has = any(_is_stated(c, use.kind) for c in cards)
     if use.kind == "colour":
@@ -92,7 +88,8 @@ def _check_exclusive(reading: Reading, clause: Clause, use: Use) -> None:
     else:
         made = MADE_OF.search(clause.text) is not None
         claimed = made or (has and _names_whole(clause, use))
-    if claimed:
+    others = [*reading.world.shop, *reading.evidence.texts] if claimed else []
+    if claimed and not any(use.concept in s.concepts for s in others):
         kind = "wrong_attribute" if has else "unsupported_claim"
         name = cards[0].product.name
         reading.find(
@@ -121,9 +118,7 @@ def _names_whole(clause: Clause, use: Use) -> bool:
 def check_values(reading: Reading) -> None:
     """A named attribute beside a value that another product has and this one has not."""
     table = attribute_values(reading.world)
-    for clause in reading.clauses:
-        if not reading.asserts(clause):
-            continue
+    for _, clause in reading.claims():
         for match in table.pattern.finditer(clause.text):
             _check_value(reading, clause, match, table)
 

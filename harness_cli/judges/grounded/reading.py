@@ -1,12 +1,14 @@
 """One reply under judgement: its clauses, the products it names, its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from harness_cli.judges.grounded.evidence import Evidence
 from harness_cli.judges.grounded.focus import Mention, Resolver, item_focus, spoken_of
 from harness_cli.judges.grounded.language import Clause, clauses, fold, phrases
+from harness_cli.judges.grounded.lexicon import Use, lexicon
+from harness_cli.judges.grounded.money import Money, money
 from harness_cli.judges.grounded.world import Card, Source, World
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
@@ -66,6 +68,24 @@ class Reading:
         """Tool results and request texts."""
         return Evidence(self.item, self.trajectory, self.world, self.resolver.products)
 
+    @cached_property
+    def uses(self) -> list[list[Use]]:
+        """Words of the lexicon, a list a clause."""
+        return [list(lexicon().uses(clause)) for clause in self.clauses]
+
+    @cached_property
+    def sums(self) -> list[list[Money]]:
+        """Sums of money, a list a clause."""
+        return [money(clause) for clause in self.clauses]
+
+    @cached_property
+    def asserting(self) -> list[bool]:
+        """Whether each clause claims what it says: it neither asks, doubts, nor repeats."""
+        return [
+            not (c.question or UNCERTAIN.search(c.text) or _ECHO.match(c.text))
+            for c in self.clauses
+        ]
+
     @property
     def room(self) -> str:
         """The id of the room."""
@@ -89,8 +109,14 @@ class Reading:
         return [c for c in found if c is not None]
 
     def asserts(self, clause: Clause) -> bool:
-        """Whether the clause claims what it says: it neither asks, doubts, nor repeats a question."""
-        return not (clause.question or UNCERTAIN.search(clause.text) or _ECHO.match(clause.text))
+        """Whether a clause claims what it says."""
+        return self.asserting[self.clauses.index(clause)]
+
+    def claims(self) -> Iterator[tuple[int, Clause]]:
+        """Clauses that claim something, with their position."""
+        for position, clause in enumerate(self.clauses):
+            if self.asserting[position]:
+                yield position, clause
 
     def general_texts(self) -> list[Source]:
         """Shop FAQ, policies and running promotions."""

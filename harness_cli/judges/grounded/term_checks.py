@@ -3,20 +3,21 @@
 import re
 
 from harness_cli.judges.grounded.language import Clause, phrases
+from harness_cli.judges.grounded.price_checks import shares_word
 from harness_cli.judges.grounded.quantities import Quantity, holds, quantities
 from harness_cli.judges.grounded.reading import Reading
-from harness_cli.judges.grounded.world import Card, Source
+from harness_cli.judges.grounded.world import Card, source
 
 _CUES = phrases(
     r"""
     (?P<price>price (?:drop|protect)|drops? |difference|price match|保价|价保|降价|差价)
-    (?P<exchange>exchang|swap|换货?)|(?P<refund>refund|money back|退款|原路)
+    (?P<exchange>exchang|swap|(?<!更|替)换货?)|(?P<refund>refund|money back|退款|原路)
     (?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)
     (?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)
     (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|质保|联保|三包|保用|免费维修)
     (?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive
     at your door|送达|到货|收到|送到|签收|能到|就到|到手)|(?P<ship>ship|dispatch|sent? out
-    send|leaves?|发货|发出|出库|寄出|发)|(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)
+    send|leaves?|发货|发出|出库|寄出|发(?!票|现|布|生|烫|质|色))|(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)
     (?P<attribute>battery|last(?:s|ing)?|play|charg|shelf|keep|stay|hot|cold|water|timer|wear
     dry|dries|cook|brew|boil|steep|use within|expire|best before|run ?time|hours of|续航|充电
     保质|保温|保冷|持妆|定时|持久|泡|煮|用|防水|有效)
@@ -79,12 +80,15 @@ _NO_RETURN = phrases(
     """
 )
 _OPENED = re.compile(r"open|used|wash|cut|alter|unless|once|拆|用过|开封|洗|剪")
-_ORIGIN = phrases(
+_SENT_FROM = phrases(
     r"""
-    (?:ships?|sent|dispatched|shipped|delivered
-    comes?) (?:out )?from (?:our )?(?:warehouse in )?(?P<a>[a-z]+)
-    从(?P<b>[\u4e00-\u9fff]{2,3}?)(?:仓|发货|发出|直发)
-    (?P<c>[\u4e00-\u9fff]{2})(?:仓库?)?(?:发货|直发|仓发)
+    (?:ships?|sent|dispatched|shipped|shipping|delivered|comes?|leaves?)\b[^.,]{0,30}?\bfrom\b
+    warehouse|发货|直发|发出|仓
+    """
+)
+_FROM = phrases(
+    r"""
+    made in|produced in|origin|grown in|comes? from|imported from|产地|产自|原产|进口|生产|来自
     """
 )
 _WARRANTY_DIMENSION = 720.0
@@ -92,29 +96,32 @@ _WARRANTY_DIMENSION = 720.0
 
 def check_terms(reading: Reading) -> None:
     """Every number with a unit, and what is said of time, returns and warranty without one."""
-    for clause in reading.clauses:
-        if not reading.asserts(clause):
-            continue
+    for position, clause in reading.claims():
         for quantity in quantities(clause.text, clause.start):
             _check_quantity(reading, clause, quantity)
         _check_soon(reading, clause)
         _check_free_shipping(reading, clause)
         _check_warranty_words(reading, clause)
         _check_return_words(reading, clause)
-        _check_origin(reading, clause)
+        _check_origin(reading, clause, position)
 
 
 def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> None:
     role = _role(clause, quantity) if quantity.dimension == "time" else "attribute"
     if quantity.dimension == "percent" and _is_discount(clause, quantity):
         return
-    if quantity.dimension == "count" or role is None:
-        return
     cards = reading.cards_at(quantity.start, clause)
+    if quantity.dimension == "count":
+        _check_count(reading, clause, quantity, cards)
+        return
+    if role is None or _within_name(reading, quantity):
+        return
     if role == "attribute":
         _check_attribute(reading, clause, quantity, cards)
         return
-    if _term_known(reading, role, quantity, cards):
+    if any(
+        _term_known(reading, clause, r, quantity, cards) for r in (role, *_roles(reading, clause))
+    ):
         return
     kind = _KIND[role]
     first = cards[0].product if cards else None
@@ -147,6 +154,24 @@ def _role(clause: Clause, quantity: Quantity) -> str | None:
     return best
 
 
+def _roles(reading: Reading, clause: Clause) -> set[str]:
+    """Every role that the clause has a cue for: a period may be any of them.
+
+    "Ask for an invoice, it arrives within 24 hours": the topic may stand a little earlier.
+    """
+    found = {str(cue.lastgroup) for cue in _CUES.finditer(clause.text)}
+    before = reading.folded[max(0, clause.start - 90) : clause.start]
+    found |= {str(cue.lastgroup) for cue in _CUES.finditer(before)} & _TOPICS
+    return found - {"attribute"}
+
+
+_TOPICS = {"invoice", "refund", "cancel", "damaged", "missing", "price", "exchange"}
+
+
+def _within_name(reading: Reading, quantity: Quantity) -> bool:
+    return any(m.start <= quantity.start and quantity.end <= m.end for m in reading.mentions)
+
+
 def _is_discount(clause: Clause, quantity: Quantity) -> bool:
     near = clause.text[
         max(0, quantity.start - clause.start - 14) : quantity.end - clause.start + 12
@@ -156,27 +181,73 @@ def _is_discount(clause: Clause, quantity: Quantity) -> bool:
     )
 
 
-def _term_known(reading: Reading, role: str, quantity: Quantity, cards: list[Card]) -> bool:
-    known: set[tuple[str, float]] = set()
-    for card in cards:
-        product = card.product
-        if role == "ship":
-            known.add(("time", float(product.ship_within_hours)))
-        elif role == "returns":
-            known.add(("time", product.return_days * 24.0))
-        elif role == "warranty" and product.warranty_months:
-            known.add(("time", product.warranty_months * _WARRANTY_DIMENSION))
-    texts: list[Source] = [s for c in cards for s in c.faq]
-    if role != "returns" or not cards or any(c.product.return_days for c in cards):
-        topics = _POLICY[role]
-        texts += [reading.world.policies[t] for t in topics if t in reading.world.policies]
-    if role == "returns" and cards:
-        # The product's own period stands above the shop's general one.
-        texts = [s for c in cards for s in c.faq]
-    texts += [*reading.world.shop, *reading.evidence.texts]
-    if holds(frozenset(known), quantity):
+def _term_known(
+    reading: Reading, clause: Clause, role: str, quantity: Quantity, cards: list[Card]
+) -> bool:
+    """The product's own term, its FAQ, the shop's policy; other texts where they share a word."""
+    known = frozenset(t for c in cards for t in _own_terms(c, role))
+    if holds(known, quantity):
         return True
-    return any(holds(t.measured, quantity) for t in texts)
+    sources = [s for c in cards for s in c.faq]
+    if not known or role == "warranty":
+        # The product's own period stands above the shop's general one.
+        sources += [reading.world.policies[t] for t in _POLICY[role] if t in reading.world.policies]
+    if any(holds(s.measured, quantity) for s in sources):
+        return True
+    names = " ".join(c.own.text for c in cards) + _COMMON
+    others = [*reading.world.shop, *reading.evidence.texts]
+    return any(
+        holds(s.measured, quantity) and shares_word(clause.text, s.text, names) for s in others
+    )
+
+
+_COMMON = "hours days within ships shipping return returns warranty months year 小时 天内 时内 内发 发货 退货"
+
+
+def _own_terms(card: Card, role: str) -> list[tuple[str, float]]:
+    product = card.product
+    if role == "ship":
+        return [("time", float(product.ship_within_hours))]
+    if role == "returns":
+        return [("time", product.return_days * 24.0)]
+    if role == "warranty" and product.warranty_months:
+        return [("time", product.warranty_months * _WARRANTY_DIMENSION)]
+    return []
+
+
+def _check_count(reading: Reading, clause: Clause, quantity: Quantity, cards: list[Card]) -> None:
+    """How many are in a pack: where the clause speaks of the pack, or names the attribute."""
+    sources = [s for c in cards for s in c.sources]
+    counts = {v for s in sources for d, v in s.measured if d == "count"}
+    if _STOCKED.search(clause.text):
+        return
+    if not counts or quantity.value in counts or quantity.unit in ("bag", "bags", "袋", "包"):
+        return
+    named = any(
+        n and n in clause.text
+        for c in cards
+        for a in c.product.attributes
+        for n in (a.name.replace("_", " "), a.zh_name)
+    )
+    if named or _PACK.search(clause.text):
+        texts = [*reading.evidence.texts, reading.evidence.asked]
+        if not any(holds(s.measured, quantity) for s in texts):
+            words = reading.trajectory.reply[quantity.start : quantity.end].strip()
+            detail = f"`{words}` is not what is in the pack"
+            reading.find(
+                "wrong_attribute", detail, quantity.start, quantity.end, cards[0].product.id
+            )
+
+
+_STOCKED = re.compile(
+    r"stock|\\bleft\\b|remaining|on hand|库存|现货|剩|有货|limit|at most|限购|最多"
+)
+_PACK = phrases(
+    r"""
+    \bpack of|\bbox of|\bset of|\bcontains?\b|\bcomes? with \d|\bin (?:a|each|the) (?:pack|box|set)
+    \bper (?:pack|box)|一盒|一包|一箱|一套|每盒|每包|装$|片装|支装|条装|包装有|里面有|共有
+    """
+)
 
 
 def _check_attribute(
@@ -222,8 +293,9 @@ def _other_named(reading: Reading, quantity: Quantity) -> bool:
 
 def _check_soon(reading: Reading, clause: Clause) -> None:
     soon = _SOON.search(clause.text)
-    move = _MOVES.search(clause.text) if soon else None
-    if not soon or not move or _has_time(clause):
+    moves = list(_MOVES.finditer(clause.text)) if soon else []
+    move = min(moves, key=lambda m: abs(m.start() - soon.start()), default=None) if soon else None
+    if not soon or not move or (move.lastgroup == "ship" and _has_time(clause)):
         return
     texts = [*reading.world.policies.values(), *reading.world.shop, *reading.evidence.texts]
     if any(soon.group() in t.text and move.group() in t.text for t in texts):
@@ -289,19 +361,20 @@ def _check_return_words(reading: Reading, clause: Clause) -> None:
             reading.find("wrong_returns", "it cannot be returned", start, end, _terms(card.product))
 
 
-def _check_origin(reading: Reading, clause: Clause) -> None:
-    for match in _ORIGIN.finditer(clause.text):
-        place = next(g for g in match.groups() if g)
-        known = {
-            p.product.ship_from.lower(): p.product.zh_ship_from
-            for p in reading.world.cards.values()
-        }
-        if place not in known and place not in known.values():
+def _check_origin(reading: Reading, clause: Clause, position: int) -> None:
+    """Where it is sent from, and where it comes from."""
+    sent, grown = _SENT_FROM.search(clause.text), _FROM.search(clause.text)
+    if not sent and not grown:
+        return
+    for use in reading.uses[position]:
+        if use.kind != "place" or not use.positive:
             continue
-        for card in reading.cards_at(clause.start + match.start(), clause)[:1]:
-            product = card.product
-            if place not in (product.ship_from.lower(), product.zh_ship_from):
-                start, end = clause.start + match.start(), clause.start + match.end()
-                reading.find(
-                    "wrong_delivery", f"it ships from {product.ship_from}", start, end, product.id
-                )
+        for card in reading.cards_at(use.start, clause)[:1]:
+            texts = [*card.sources, *reading.world.shop, *reading.evidence.texts]
+            if sent:
+                texts.append(source("", card.product.ship_from, card.product.zh_ship_from))
+            if any(use.concept in t.concepts for t in texts):
+                continue
+            kind = "wrong_delivery" if sent else "unsupported_claim"
+            detail = f"it ships from {card.product.ship_from}" if sent else "no source says so"
+            reading.find(kind, detail, use.start, use.end, card.product.id)

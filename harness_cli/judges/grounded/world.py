@@ -1,5 +1,6 @@
 """The catalogue, indexed once for the judge: what may be said of each product and of the shop."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -8,7 +9,7 @@ from harness_cli.judges.grounded.language import clauses, fold
 from harness_cli.judges.grounded.lexicon import lexicon
 from harness_cli.judges.grounded.money import money
 from harness_cli.judges.grounded.quantities import measured
-from harness_cli.records.catalogue import Catalogue, Product, Promotion, StockLevel
+from harness_cli.records.catalogue import Catalogue, Faq, Product, Promotion, StockLevel
 
 Concepts = dict[str, frozenset[bool]]
 _NO = ("no", "false", "none", "否", "没有", "不支持")
@@ -163,10 +164,30 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _faq(entry: object) -> Source:
-    texts = [getattr(entry, n, "") for n in ("question", "answer", "zh_question", "zh_answer")]
-    # A question asserts nothing, but its words tell what the answer is about.
-    return source(str(getattr(entry, "id", "faq")), *texts)
+_YES = re.compile(r"\s*(?:yes|sure|it does|they do|of course|可以|能|有|是|会|支持|对)")
+_NOT = re.compile(r"\s*(?:no\b|it does not|it doesn't|they do not|不|没|无)")
+
+
+def faq_source(name: str, pairs: list[tuple[str, str]]) -> Source:
+    """Questions with their answers, read as one source.
+
+    A question asserts nothing: what it names is true after a yes, false after a no, and open else.
+    """
+    answers = source(name, *(answer for _, answer in pairs))
+    concepts = {c: set(ways) for c, ways in answers.concepts.items()}
+    for question, answer in pairs:
+        said = fold(answer)
+        way = True if _YES.match(said) else False if _NOT.match(said) else None
+        for concept in _concepts(fold(question)) if way is not None else ():
+            concepts.setdefault(concept, set()).add(bool(way))
+    whole = fold(". ".join(t for pair in pairs for t in pair if t))
+    frozen = {c: frozenset(ways) for c, ways in concepts.items()}
+    return Source(name, whole, measured(whole), answers.money, frozen)
+
+
+def _faq(entry: Faq) -> Source:
+    pairs = [(entry.question, entry.answer), (entry.zh_question, entry.zh_answer)]
+    return faq_source(entry.id, pairs)
 
 
 def _promotion(offer: Promotion) -> Source:
