@@ -71,7 +71,7 @@ def _forbidden(n: int, seed: int) -> Made:
 
 
 def _no_letter(n: int, seed: int) -> Made:
-    letter = generator(seed, "letter", n).choice("zqxjkv")
+    letter = generator(seed, "letter").sample("zqxjkv", 6)[n]
     prompt = f'Name three animals in one sentence. The letter "{letter}" must not occur anywhere.'
     checks = (
         Assertion(type="not-icontains", value=letter),

@@ -12,6 +12,14 @@ from harness_cli.simulator.scenarios.draws import pick
 from harness_cli.simulator.scenarios.library import Family, Scenario
 from harness_cli.simulator.scenarios.setting import Place, Scene
 
+SOLE_SOURCES = (
+    "get_order_policy",
+    "get_campaign_conditions",
+    "change_presentation_order",
+    "select_product_image",
+)
+"""Tools whose result or effect no other tool has; a price, say, stands in several results."""
+
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """One comment in its surroundings, and the expectations it brings."""
@@ -118,8 +126,9 @@ def plain_piece(ask: Ask, room: LiveRoom, **parts: Any) -> Piece:
 
 
 def used(tools: tuple[ExpectedTool, ...]) -> tuple[Assertion, ...]:
-    """Each of these tools has to be called."""
-    return tuple(Assertion(type="trajectory:tool-used", value=t.name) for t in tools)
+    """A call that nothing else can stand for has to be made."""
+    names = [t.name for t in tools if t.name in SOLE_SOURCES]
+    return tuple(Assertion(type="trajectory:tool-used", value=name) for name in names)
 
 
 def value_assert(facts: tuple[Fact, ...]) -> tuple[Assertion, ...]:
