@@ -8,7 +8,7 @@ import typer
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
-    from harness_cli.judges.labels import AgreementReport
+    from harness_cli.judges.agreeing import AgreementReport
     from harness_cli.stats.agreement import Agreement
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -36,7 +36,8 @@ def agree(
 
     from harness_cli.commands._show import emit_json
     from harness_cli.errors import UnknownName
-    from harness_cli.judges.labels import judge_labels, measure, read_labels
+    from harness_cli.judges.agreeing import measure
+    from harness_cli.judges.labels import judge_labels, read_labels
     from harness_cli.judges.open import open_judge
     from harness_cli.store.catalogue import read_catalogue
     from harness_cli.store.project import Project

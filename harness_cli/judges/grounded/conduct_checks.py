@@ -2,8 +2,7 @@
 
 import re
 
-from harness_cli.judges.grounded.language import Clause, fold, phrases
-from harness_cli.judges.grounded.price_checks import shares_word
+from harness_cli.judges.grounded.language import Clause, fold, phrases, shares_word
 from harness_cli.judges.grounded.reading import Reading
 
 _PROMISE = phrases(

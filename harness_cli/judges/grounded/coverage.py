@@ -7,9 +7,9 @@ from typing import Any
 
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, ZH_NUMBER, fold, number, same
-from harness_cli.judges.grounded.price_checks import _IN, _NOT_OUT, _OUT
 from harness_cli.judges.grounded.quantities import measured
 from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.stock_checks import IN, NOT_OUT, OUT
 from harness_cli.judges.grounded.world import Card
 from harness_cli.records.item import Fact
 
@@ -136,9 +136,9 @@ def _worded(form: str, text: str) -> bool:
 
 
 def _availability(fact: Fact, text: str, value: bool) -> bool:
-    out = bool(_OUT.search(text)) and not _NOT_OUT.search(text)
+    out = bool(OUT.search(text)) and not NOT_OUT.search(text)
     if "stock" in fact.field or "avail" in fact.field:
-        return (bool(_IN.search(text) or _NOT_OUT.search(text)) and not out) if value else out
+        return (bool(IN.search(text) or NOT_OUT.search(text)) and not out) if value else out
     negative = re.search(r"\bno\b|\bnot\b|n't\b|without|不|没|无", text) is not None
     return negative is not value
 
@@ -147,8 +147,8 @@ def _numeric(reading: Reading, fact: Fact, value: float) -> bool:
     text = _without_links(reading)
     if "stock" in fact.field or fact.answer == "stock":
         if value == 0:
-            return bool(_OUT.search(text)) and not _NOT_OUT.search(text)
-        if any(_IN.search(c.text) and not _OUT.search(c.text) for c in reading.clauses):
+            return bool(OUT.search(text)) and not NOT_OUT.search(text)
+        if any(IN.search(c.text) and not OUT.search(c.text) for c in reading.clauses):
             return True
     unit = _UNIT_OF.get(fact.field)
     if unit and any(d == "time" and same(v, value * _DURATIONS[unit]) for d, v in measured(text)):

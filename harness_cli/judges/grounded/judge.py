@@ -18,9 +18,11 @@ from harness_cli.judges.grounded.conduct_checks import (
 )  # fmt: skip
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.focus import Resolver
-from harness_cli.judges.grounded.price_checks import check_discounts, check_money, check_stock
+from harness_cli.judges.grounded.measure_checks import check_measures
+from harness_cli.judges.grounded.price_checks import check_discounts, check_money
 from harness_cli.judges.grounded.property_checks import check_properties, check_values
 from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.stock_checks import check_stock
 from harness_cli.judges.grounded.term_checks import check_terms
 from harness_cli.judges.grounded.world import World, index
 from harness_cli.records.canonical import sha256
@@ -30,7 +32,7 @@ from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import Finding, Verdict
 
 CHECKS = (
-    check_money, check_discounts, check_stock, check_terms, check_properties, check_values,
+    check_money, check_discounts, check_stock, check_measures, check_terms, check_properties, check_values,
     check_conduct, check_links, check_forbidden,
 )  # fmt: skip
 INACCURATE = frozenset(

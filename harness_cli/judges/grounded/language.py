@@ -168,3 +168,16 @@ def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:
         before = r"(?<![a-z0-9])" if first.isascii() and first.isalnum() else ""
         parts.append(f"{before}{re.escape(first)}(?:{'|'.join(rests)})")
     return re.compile("|".join(parts) if parts else r"(?!)")
+
+
+def shares_word(clause: str, text: str, beside: str = "") -> bool:
+    """A content word of the clause stands in the text and not in `beside` (product names)."""
+    for word in re.findall(r"[a-z]{4,}|[\u3400-\u9fff]{2}", clause):
+        if word in text and word not in beside and word not in _COMMON:
+            return True
+    return False
+
+
+_COMMON = frozenset(
+    "yuan this that with your from only just have price right 现在 直播 可以 我们 这款 的是 只要".split()
+)

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same
+from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same, shares_word
 from harness_cli.judges.grounded.money import Money
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, is_percent
-from harness_cli.records.catalogue import StockLevel
 
 _PRICE_KEYS = ("price", "total", "final", "pay", "amount", "cost", "sum", "subtotal", "after")
 _LIST_KEYS = ("list", "original", "market", "regular")
@@ -21,54 +20,6 @@ _DISCOUNT = phrases(
     五折)
     """
 )
-_COUNT_UNIT = (
-    r"(?:件|个|瓶|盒|包|支|双|台|套|条|只|份|片|张|袋|罐|对|pieces?|pcs|units?|items?|sets?|pairs?)"
-)
-_STOCK_NUMBER = phrases(
-    rf"""
-    (?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are\ 
-    is )?(?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
-    left|level)?:?\s?(?:at )?(?P<b>\d+)|(?:库存|存货)(?:还?有|剩|是|为|还剩
-    :)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?
-    还有)\s*(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存
-    有货)|\b(?:have|got|only|just)\s+(?P<f>\d+)\s+(?:{_COUNT_UNIT}\s+)?(?:left|in stock|more
-    remaining)
-    """
-)
-_OUT = phrases(
-    r"""
-    sold out|out of stock|no stock|none left|not in stock|isn't in stock|not available
-    unavailable|run out|no longer (?:have|available)|all gone|stock is (?:zero|0)\b|售罄|卖完
-    卖光|没货|无货|缺货|断货|抢完|抢光|没有(?:现)?货|暂无库存|没库存|没有库存|库存为?0(?!\d)
-    卖没了
-    """
-)
-_IN = phrases(
-    r"""
-    in stock|still (?:have|got) (?:it|some|them|plenty|stock)|(?:is|are|it's
-    still) available(?! in)|plenty (?:left|of)|有(?:现)?货|现货|有库存|库存充足|货量充足
-    还能拍|可以拍
-    """
-)
-_NOT_OUT = phrases(
-    r"""
-    \b(?:not|isn't|aren't|never|hasn't|haven't)\s+(?:yet )?(?:sold out|out of stock|run out)
-    没(?:有)?(?:卖完|售罄|断货)
-    """
-)
-_FEW = phrases(
-    r"""
-    (?:almost|nearly) (?:sold out|gone)|few left|last few|running (?:low|out)|快(?:卖完|没|抢)
-    所剩不多|最后几|不多了
-    """
-)
-_COUPON = phrases(
-    r"""
-    coupon|promo|offer|discount|refund|return|exchange|service|券|优惠|活动|退|换|客服
-    """
-)
-_FEW_UNITS = 30
-"""More units than this are not "almost gone" (a choice; the shop's own hosts say it below)."""
 
 
 def check_money(reading: Reading) -> None:
@@ -197,19 +148,6 @@ def _in_texts(reading: Reading, clause: Clause, sum_: Money, cards: list[Card]) 
     return False
 
 
-def shares_word(clause: str, text: str, beside: str = "") -> bool:
-    """A content word of the clause stands in the text and not in `beside` (product names)."""
-    for word in re.findall(r"[a-z]{4,}|[\u3400-\u9fff]{2}", clause):
-        if word in text and word not in beside and word not in _COMMON:
-            return True
-    return False
-
-
-_COMMON = frozenset(
-    "yuan this that with your from only just have price right 现在 直播 可以 我们 这款 的是 只要".split()
-)
-
-
 def _total_of_several(reading: Reading, sum_: Money) -> bool:
     """The prices of the products that the reply names, added up."""
     named = {p for m in reading.mentions if len(m.products) == 1 for p in m.products}
@@ -270,92 +208,3 @@ def _discount_known(reading: Reading, clause: Clause, match: re.Match[str], perc
         return True
     keys = ("percent", "discount", "off", "amount")
     return any(same(n.value, percent) for n in reading.evidence.sums(None, keys))
-
-
-def check_stock(reading: Reading) -> None:
-    """Counts, sold out, in stock and almost gone against the units on hand."""
-    for _, clause in reading.claims():
-        counted = False
-        for match in _STOCK_NUMBER.finditer(clause.text):
-            value = number(next(g for g in match.groups() if g))
-            if value is not None:
-                counted = True
-                _check_units(reading, clause, match, value)
-        if not counted and not _COUPON.search(clause.text):
-            _check_availability(reading, clause)
-
-
-def _check_units(reading: Reading, clause: Clause, match: re.Match[str], value: float) -> None:
-    cards = reading.cards_at(clause.start + match.start(), clause)
-    known = [c for c in cards if c.stock]
-    for card in known:
-        units = card.units()
-        rows = _rows(reading, card, clause)
-        right = {float(units or 0)} if len(rows) == len(card.stock) else set()
-        right |= {float(s.units) for s in rows} | {float(sum(s.units for s in rows))}
-        if value in right:
-            return
-    keys = ("stock", "units", "inventory", "quantity", "available", "left")
-    numbers = [n for c in cards for n in reading.evidence.sums(c.product.id, keys)]
-    if any(same(n.value, value) for n in numbers):
-        return
-    if not cards:
-        return
-    detail = f"{value:g} is not what is on hand of {cards[0].product.name}"
-    rows_ = "; ".join(f"{s.variant or 'all'} {s.units}" for c in known for s in c.stock)
-    start, end = clause.start + match.start(), clause.start + match.end()
-    reading.find("wrong_stock", detail, start, end, f"{cards[0].product.id}: {rows_ or 'no count'}")
-
-
-def _rows(reading: Reading, card: Card, clause: Clause) -> list[StockLevel]:
-    """Stock rows that the clause names, else those the viewer asked for, else all of them."""
-    for text in (clause.text, reading.evidence.asked.text):
-        named = _named_variants(card, text)
-        if named:
-            return [s for s in card.stock if s.variant in named]
-    return list(card.stock)
-
-
-def _named_variants(card: Card, text: str) -> set[str]:
-    full = {v for words, v in card.variant_words.items() if words in text}
-    if full:
-        return full
-    found = set()
-    for words, variant in card.variant_words.items():
-        for part in re.findall(
-            r"[a-z]{3,}|\d{2}|[\u3400-\u9fff]+(?=色)|(?<![a-z])[smlx]{1,3}(?![a-z])", words
-        ):
-            if re.search(rf"(?<![a-z0-9]){re.escape(part)}(?![a-z0-9])", text) and part != "size":
-                found.add(variant)
-    return found
-
-
-def _check_availability(reading: Reading, clause: Clause) -> None:
-    text = clause.text
-    out = _OUT.search(text)
-    if out and _NOT_OUT.search(text):
-        out = None
-    inside = None if out else _IN.search(text) or _NOT_OUT.search(text)
-    few = _FEW.search(text)
-    for match, claim in ((out, "out"), (inside, "in"), (few, "few")):
-        if match is None:
-            continue
-        at = clause.start + match.start()
-        for card in reading.cards_at(at, clause)[:1]:
-            rows = _rows(reading, card, clause)
-            if rows and not _holds(claim, [s.units for s in rows]):
-                units = "; ".join(f"{s.variant or 'all'} {s.units}" for s in card.stock)
-                detail = f"{card.product.name} is not {_CLAIMS[claim]}"
-                end = clause.start + match.end()
-                reading.find("wrong_stock", detail, at, end, f"{card.product.id}: {units}")
-
-
-_CLAIMS = {"out": "sold out", "in": "in stock", "few": "almost gone"}
-
-
-def _holds(claim: str, units: list[int]) -> bool:
-    if claim == "out":
-        return not any(units)
-    if claim == "in":
-        return any(units)
-    return 0 < sum(units) <= _FEW_UNITS

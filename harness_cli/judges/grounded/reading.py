@@ -9,6 +9,7 @@ from harness_cli.judges.grounded.focus import Mention, Resolver, item_focus, spo
 from harness_cli.judges.grounded.language import Clause, clauses, fold, phrases
 from harness_cli.judges.grounded.lexicon import Use, lexicon
 from harness_cli.judges.grounded.money import Money, money
+from harness_cli.judges.grounded.quantities import Quantity, quantities
 from harness_cli.judges.grounded.world import Card, Source, World
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
@@ -77,6 +78,11 @@ class Reading:
     def sums(self) -> list[list[Money]]:
         """Sums of money, a list a clause."""
         return [money(clause) for clause in self.clauses]
+
+    @cached_property
+    def measures(self) -> list[list[Quantity]]:
+        """Numbers with a unit, a list a clause."""
+        return [quantities(clause.text, clause.start) for clause in self.clauses]
 
     @cached_property
     def asserting(self) -> list[bool]:
