@@ -4,37 +4,27 @@ Loading reads the whole file once, in constant memory, and reports everything th
 together. The items are read again, one by one, when they are handed out.
 """
 
-import hashlib
-import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.seal import log_opening, needs_reason
-from harness_cli.records.canonical import canonical_json
+from harness_cli.evaluation.survey import HEADER, lines_of, survey_items
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.item import EvalsetHeader, Item
-from harness_cli.records.reader import parse_json, read_yaml
+from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import EvalsetRef
 from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
 
-HEADER = "evalset.yaml"
 ITEMS = "items.jsonl"
-VOLATILE = ("digests", "notes", "seal")
-"""Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
 SHOWN = 20
 """Findings listed before the rest is only counted."""
 
-_INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
-_plain = msgspec.json.Decoder().decode
 _item = msgspec.json.Decoder(Item).decode
-_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +62,7 @@ class ItemStream:
             )
             self._opened = True
         left = self.planned
-        for _, line in _lines(self.path):
+        for _, line in lines_of(self.path):
             if left == 0:
                 return
             item = _item(line)
@@ -183,110 +173,24 @@ def choose_split(header: EvalsetHeader, split: str | None) -> str | None:
     )
 
 
-@dataclass(slots=True)
-class Survey:
-    """One pass over `items.jsonl`: counts, digests and findings."""
-
-    name: str
-    total: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    digests: dict[str, str] = field(default_factory=dict)
-    """Split → SHA-256 of the canonical JSON of its items; `""` → of all items."""
-    findings: list[str] = field(default_factory=list)
-
-    def against(self, header: EvalsetHeader) -> list[str]:
-        """What the header states and the items do not hold."""
-        wrong = [
-            f"{self.name}: split `{split}` has {self.counts[split]} items, {HEADER} says {n}"
-            for split, n in header.splits.items()
-            if self.counts[split] != n
-        ]
-        wrong += [
-            f"{self.name}: split `{split}` has changed: its digest is {self.digests.get(split)}, "
-            f"{HEADER} froze {frozen}"
-            for split, frozen in header.digests.items()
-            if self.digests.get(split) != frozen
-        ]
-        if header.splits:
-            unknown = sorted(set(self.counts) - set(header.splits))
-            wrong += [f"{self.name}: split `{s}` is not in {HEADER}" for s in unknown]
-        return wrong
-
-    def digest(self, header: EvalsetHeader, split: str | None) -> str:
-        """SHA-256 that binds the header, without volatile fields, and one split's items."""
-        stated = {k: v for k, v in msgspec.to_builtins(header).items() if k not in VOLATILE}
-        stated["splits"] = [split]
-        bound = {"header": stated, "items": self.digests.get(split or "", _EMPTY)}
-        return hashlib.sha256(canonical_json(bound)).hexdigest()
-
-
-_EMPTY = hashlib.sha256(b"[]").hexdigest()
-
-
-def survey_items(path: Path, *, name: str) -> Survey:
-    """Read every line once: is it an item, is its id its own, what are the digests."""
-    survey = Survey(name)
-    sums: dict[str, Any] = {}
-    seen: set[str] = set()
-    if not path.is_file():
-        raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
-    for number, line in _lines(path):
-        item = _checked(line, f"{name}:{number}", survey.findings)
-        if item is None:
-            continue
-        if item.id in seen:
-            survey.findings.append(f"{name}:{number}: the id `{item.id}` stands twice")
-        seen.add(item.id)
-        survey.total += 1
-        survey.counts[item.split] += 1
-        data = canonical_line(line)
-        for key in ("", item.split):
-            _add(sums, key, data)
-    for key, total in sums.items():
-        total.update(b"]")
-        survey.digests[key] = total.hexdigest()
-    if survey.total == 0 and not survey.findings:
-        survey.findings.append(f"{name}: there are no items")
-    return survey
-
-
-def canonical_line(line: bytes) -> bytes:
-    """The canonical JSON of one JSON text: `canonical_json(json.loads(line))`, but fast.
-
-    msgspec's sorted form is the same but for floats that are whole or written with an exponent;
-    where one may occur the slow form decides.
-    """
-    value = _plain(line)
-    data = _sorted(value)
-    return canonical_json(value) if _INEXACT.search(data) else data
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line number and text of every line that is not blank; a BOM at the start is no text."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if not text.isspace():
-                yield number, text
-
-
-def _add(sums: dict[str, Any], key: str, data: bytes) -> None:
-    if key in sums:
-        sums[key].update(b",")
-    else:
-        sums[key] = hashlib.sha256(b"[")
-    sums[key].update(data)
-
-
-def _checked(line: bytes, where: str, findings: list[str]) -> Item | None:
+def findings(project: Project, name: str) -> list[str]:
+    """Everything wrong with an evalset; empty when nothing is."""
     try:
-        item = parse_json(line, Item, name=where)
+        header = load_header(project, name)
+        path = project.evalsets / name / ITEMS
+        survey = survey_items(path, name=_shown(project, path))
+        load_world(project, header)
     except BadFile as exc:
-        findings.append(f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
-        return None
-    if not item.id or item.id != item.id.strip():
-        findings.append(f"{where}: an id must be text without blanks around it")
-    return item
+        return str(exc).splitlines()
+    return survey.findings + survey.against(header)
+
+
+def split_digests(project: Project, name: str) -> dict[str, str]:
+    """Split → SHA-256 of the canonical JSON of its items."""
+    path = project.evalsets / name / ITEMS
+    header = load_header(project, name)
+    digests = survey_items(path, name=_shown(project, path)).digests
+    return {split: digests[split] for split in (header.splits or {"": 0}) if split in digests}
 
 
 def _listed(findings: list[str]) -> str:

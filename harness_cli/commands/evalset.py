@@ -1,0 +1,147 @@
+"""`harness evalset list|check|digest|seal|export`."""
+
+from typing import Annotated
+
+import typer
+
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Digest, check, seal and export evalsets."
+)
+Name = Annotated[str, typer.Argument(help="A folder under evalsets/.")]
+Reason = Annotated[str | None, typer.Option(help="Why a sealed split is opened.")]
+
+
+@app.command(name="list")
+def list_evalsets(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
+    """The evalsets of this project, their splits and what is sealed."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.evaluation.evalsets import load_header, names
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    headers = [load_header(project, name) for name in names(project)]
+    if as_json:
+        emit_json({"evalsets": headers})
+    elif quiet:
+        for header in headers:
+            line(header.name)
+    else:
+        rows = [
+            (h.name, split, n, h.agent, "sealed" if split in h.seal.splits else "", h.provenance)
+            for h in headers
+            for split, n in (h.splits or {"": 0}).items()
+        ]
+        table(("evalset", "split", "items", "agent", "seal", "provenance"), rows)
+
+
+@app.command()
+def check(
+    evalsets: Annotated[list[str] | None, typer.Argument(help="Default: all.")] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read every line: schema, ids, counts, digests. Exit 2 when something is wrong."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.errors import BadFile
+    from harness_cli.evaluation.evalsets import findings, names
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    found = {name: findings(project, name) for name in evalsets or names(project)}
+    wrong = sum(len(lines) for lines in found.values())
+    if as_json:
+        emit_json({"evalsets": found})
+    else:
+        for name, lines in found.items():
+            for text in lines:
+                line(text)
+            if not quiet:
+                line(f"{name}: {len(lines)} findings" if lines else f"{name}: nothing wrong")
+    if wrong:
+        raise BadFile(f"{wrong} findings in {sum(bool(v) for v in found.values())} evalsets")
+
+
+@app.command()
+def digest(
+    name: Name,
+    split: Annotated[str | None, typer.Option(help="Default: every split.")] = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Write the digests into evalset.yaml.")
+    ] = False,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """SHA-256 of the canonical JSON of each split's items; opens nothing."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.errors import UnknownName
+    from harness_cli.evaluation import sealing
+    from harness_cli.evaluation.evalsets import split_digests
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    if freeze:
+        sealing.freeze(project, name)
+    digests = split_digests(project, name)
+    if split is not None and split not in digests:
+        raise UnknownName.of("split", split, digests)
+    shown = digests if split is None else {split: digests[split]}
+    if as_json:
+        emit_json({"evalset": name, "digests": shown})
+        return
+    for key, value in shown.items():
+        line(value if quiet else f"{key}  {value}")
+
+
+@app.command()
+def seal(
+    name: Name,
+    splits: Annotated[list[str], typer.Argument(help="Splits to seal.")],
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Freeze the digests and let splits be opened only with a reason, which is logged."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.errors import UnknownName
+    from harness_cli.evaluation import sealing
+    from harness_cli.evaluation.evalsets import load_header
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    known = load_header(project, name).splits
+    for split in splits:
+        if split not in known:
+            raise UnknownName.of("split", split, known)
+    header = sealing.freeze(project, name, seal=tuple(splits))
+    if as_json:
+        emit_json({"evalset": name, "sealed": header.seal.splits, "digests": header.digests})
+    elif not quiet:
+        line(f"sealed {', '.join(header.seal.splits)} of {name}; commit evalset.yaml")
+
+
+@app.command()
+def export(
+    name: Name,
+    split: Annotated[str | None, typer.Option(help="Default: dev.")] = None,
+    reason: Reason = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,  # noqa: ARG001  every verb has it
+) -> None:
+    """The items of one split as JSONL on stdout (a JSON list with --json)."""
+    import msgspec
+
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.evaluation.evalsets import load_evalset
+    from harness_cli.store.project import Project
+
+    evalset = load_evalset(Project.find(directory), name, split=split, reason=reason)
+    if as_json:
+        emit_json({"evalset": evalset.ref, "items": list(evalset.items)})
+        return
+    for item in evalset.items:
+        line(msgspec.json.encode(item).decode())

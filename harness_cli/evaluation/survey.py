@@ -1,0 +1,134 @@
+"""One pass over `items.jsonl`: is every line an item, how many of each split, what digests.
+
+The digest of a split is SHA-256 over the canonical JSON of the list of its items as the file has
+them, so that a new field of a record with a default changes no frozen digest.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import BadFile
+from harness_cli.records.canonical import canonical_json
+from harness_cli.records.item import EvalsetHeader, Item
+from harness_cli.records.reader import parse_json
+
+HEADER = "evalset.yaml"
+VOLATILE = ("digests", "notes", "seal")
+"""Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
+
+_INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
+_plain = msgspec.json.Decoder().decode
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+@dataclass(slots=True)
+class Survey:
+    """One pass over `items.jsonl`: counts, digests and findings."""
+
+    name: str
+    total: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    digests: dict[str, str] = field(default_factory=dict)
+    """Split → SHA-256 of the canonical JSON of its items; `""` → of all items."""
+    findings: list[str] = field(default_factory=list)
+
+    def against(self, header: EvalsetHeader) -> list[str]:
+        """What the header states and the items do not hold."""
+        wrong = [
+            f"{self.name}: split `{split}` has {self.counts[split]} items, {HEADER} says {n}"
+            for split, n in header.splits.items()
+            if self.counts[split] != n
+        ]
+        wrong += [
+            f"{self.name}: split `{split}` has changed: its digest is {self.digests.get(split)}, "
+            f"{HEADER} froze {frozen}"
+            for split, frozen in header.digests.items()
+            if self.digests.get(split) != frozen
+        ]
+        if header.splits:
+            unknown = sorted(set(self.counts) - set(header.splits))
+            wrong += [f"{self.name}: split `{s}` is not in {HEADER}" for s in unknown]
+        return wrong
+
+    def digest(self, header: EvalsetHeader, split: str | None) -> str:
+        """SHA-256 that binds the header, without volatile fields, and one split's items."""
+        stated = {k: v for k, v in msgspec.to_builtins(header).items() if k not in VOLATILE}
+        stated["splits"] = [split]
+        bound = {"header": stated, "items": self.digests.get(split or "", _EMPTY)}
+        return hashlib.sha256(canonical_json(bound)).hexdigest()
+
+
+_EMPTY = hashlib.sha256(b"[]").hexdigest()
+
+
+def survey_items(path: Path, *, name: str) -> Survey:
+    """Read every line once: is it an item, is its id its own, what are the digests."""
+    survey = Survey(name)
+    sums: dict[str, Any] = {}
+    seen: set[str] = set()
+    if not path.is_file():
+        raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
+    for number, line in lines_of(path):
+        item = _checked(line, f"{name}:{number}", survey.findings)
+        if item is None:
+            continue
+        if item.id in seen:
+            survey.findings.append(f"{name}:{number}: the id `{item.id}` stands twice")
+        seen.add(item.id)
+        survey.total += 1
+        survey.counts[item.split] += 1
+        data = canonical_line(line)
+        for key in ("", item.split):
+            _add(sums, key, data)
+    for key, total in sums.items():
+        total.update(b"]")
+        survey.digests[key] = total.hexdigest()
+    if survey.total == 0 and not survey.findings:
+        survey.findings.append(f"{name}: there are no items")
+    return survey
+
+
+def canonical_line(line: bytes) -> bytes:
+    """The canonical JSON of one JSON text: `canonical_json(json.loads(line))`, but fast.
+
+    msgspec's sorted form is the same but for floats that are whole or written with an exponent;
+    where one may occur the slow form decides.
+    """
+    value = _plain(line)
+    data = _sorted(value)
+    return canonical_json(value) if _INEXACT.search(data) else data
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line number and text of every line that is not blank; a BOM at the start is no text."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if not text.isspace():
+                yield number, text
+
+
+def _add(sums: dict[str, Any], key: str, data: bytes) -> None:
+    if key in sums:
+        sums[key].update(b",")
+    else:
+        sums[key] = hashlib.sha256(b"[")
+    sums[key].update(data)
+
+
+def _checked(line: bytes, where: str, findings: list[str]) -> Item | None:
+    try:
+        item = parse_json(line, Item, name=where)
+    except BadFile as exc:
+        findings.append(f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
+        return None
+    if not item.id or item.id != item.id.strip():
+        findings.append(f"{where}: an id must be text without blanks around it")
+    return item
