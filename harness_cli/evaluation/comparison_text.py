@@ -66,10 +66,11 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
             f"on one side; counted 0 the difference is {points(delta.with_missing_as_zero)}"
         )
     if delta.detectable and delta.paired.sd:
-        power = f"{delta.detectable.power:.0%}"
+        power, ties = delta.detectable.power, delta.paired.tie_rate or 0
+        least = 100 * delta.detectable.difference
         found.append(
-            f"{delta.metric}: {delta.paired.n} pairs with {delta.paired.tie_rate or 0:.0%} ties see "
-            f"a true difference of {100 * delta.detectable.difference:.1f} points with {power} power"
+            f"{delta.metric}: {delta.paired.n} pairs with {ties:.0%} ties see a true difference "
+            f"of {least:.1f} points with {power:.0%} power"
         )
     return found
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness_cli.judges.grounded import acts
-from harness_cli.judges.grounded.language import DIGITS, EN_NUMBER, ZH_NUMBER, fold, number, same
+from harness_cli.judges.grounded.language import (
+    DIGITS,
+    EN_NUMBER,
+    ZH_NUMBER,
+    fold,
+    number,
+    same,
+    words,
+)
 from harness_cli.judges.grounded.quantities import measured
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.stock_checks import IN, NOT_OUT, OUT
@@ -30,13 +38,17 @@ ACTS: Mapping[str, Callable[[Reading], bool]] = {
 _NUMBERS = re.compile(rf"{DIGITS}|{EN_NUMBER}|{ZH_NUMBER}")
 _DURATIONS = {"hours": 1.0, "days": 24.0, "months": 720.0, "years": 8640.0, "minutes": 1 / 60}
 _UNIT_OF = {
-    "ship_within_hours": "hours", "ship_within": "hours", "delivery": "hours", "return_days": "days",
-    "returns": "days", "warranty_months": "months", "warranty": "months", "days": "days",
+    "ship_within_hours": "hours", "ship_within": "hours", "delivery": "hours",
+    "return_days": "days", "returns": "days", "days": "days",
+    "warranty_months": "months", "warranty": "months",
 }  # fmt: skip
 _WORD = re.compile(r"[a-z][a-z'-]{2,}|\d+(?:\.\d+)?|[\u3400-\u9fff]")
-_STOP = frozenset(
-    "the and for you your with that this are can from not have has will its was one any all but our they when "
-    "the of to in on is it at be as by or an if 的 了 是 在 我 有 和 就 不 都 一 也 可 以 您 你 们 这 个".split()
+_STOP = words(
+    """
+    the and for you your with that this are can from not have has will its was one any all but our
+    they when of to in on is it at be as by or an if
+    的 了 是 在 我 有 和 就 不 都 一 也 可 以 您 你 们 这 个
+    """
 )
 
 

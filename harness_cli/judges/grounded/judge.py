@@ -18,6 +18,7 @@ from harness_cli.judges.grounded.conduct_checks import (
 )  # fmt: skip
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.focus import Resolver
+from harness_cli.judges.grounded.language import words
 from harness_cli.judges.grounded.measure_checks import check_measures
 from harness_cli.judges.grounded.price_checks import check_discounts, check_money
 from harness_cli.judges.grounded.property_checks import check_properties, check_values
@@ -32,13 +33,23 @@ from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import Finding, Verdict
 
 CHECKS = (
-    check_money, check_discounts, check_stock, check_measures, check_terms, check_properties, check_values,
-    check_conduct, check_links, check_forbidden,
-)  # fmt: skip
-INACCURATE = frozenset(
-    "wrong_price wrong_discount wrong_stock wrong_delivery wrong_returns wrong_warranty wrong_attribute "
-    "wrong_link unsupported_claim false_promise human_identity capability_overreach forbidden_phrase "
-    "wrong_action".split()
+    check_money,
+    check_discounts,
+    check_stock,
+    check_measures,
+    check_terms,
+    check_properties,
+    check_values,
+    check_conduct,
+    check_links,
+    check_forbidden,
+)
+INACCURATE = words(
+    """
+    wrong_price wrong_discount wrong_stock wrong_delivery wrong_returns wrong_warranty
+    wrong_attribute wrong_link wrong_action unsupported_claim false_promise human_identity
+    capability_overreach forbidden_phrase
+    """
 )
 """Kinds that cost Accuracy; the others (missing_fact, missed_comment, missing_act, over_refusal,
 suppressed, unwanted_reply) say why Effectiveness is below 1."""

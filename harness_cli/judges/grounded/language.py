@@ -12,12 +12,16 @@ _FOLD |= {ord("￥"): ord("¥"), ord("×"): ord("x"), ord("℃"): ord("度")}
 
 _ZH_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "俩": 2}
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10000}
-_EN_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_EN_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_EN = {w: i for i, w in enumerate(_EN_SMALL)} | {w: 20 + 10 * i for i, w in enumerate(_EN_TENS)}
+_EN_SMALL = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14,
+    "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
+}  # fmt: skip
+_EN_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
+    "eighty": 80, "ninety": 90,
+}  # fmt: skip
+_EN = _EN_SMALL | _EN_TENS
 _EN_WORD = "|".join(sorted([*_EN, "hundred", "thousand", "half"], key=len, reverse=True))
 
 DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
@@ -148,6 +152,11 @@ def phrases(lines: str) -> re.Pattern[str]:
     return re.compile("|".join(kept).replace("\\|", ""))
 
 
+def words(text: str) -> frozenset[str]:
+    """The blank-separated words of a text."""
+    return frozenset(text.split())
+
+
 def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:
     """One pattern for many literal terms, longest first; Latin ones end at word boundaries.
 
@@ -178,6 +187,8 @@ def shares_word(clause: str, text: str, beside: str = "") -> bool:
     return False
 
 
-_COMMON = frozenset(
-    "yuan this that with your from only just have price right 现在 直播 可以 我们 这款 的是 只要".split()
+_COMMON = words(
+    """
+    yuan this that with your from only just have price right 现在 直播 可以 我们 这款 的是 只要
+    """
 )

@@ -6,6 +6,7 @@ from harness_cli.judges.grounded.language import Clause, phrases, shares_word
 from harness_cli.judges.grounded.quantities import Quantity, holds
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card
+from harness_cli.records.catalogue import Product
 
 _CUES = phrases(
     r"""
@@ -23,10 +24,10 @@ _CUES = phrases(
     """
 )
 _POLICY = {
-    "price": ("price_protection",), "exchange": ("exchange", "returns"), "refund": ("refund", "cancel"),
-    "damaged": ("damaged",), "missing": ("missing",), "returns": ("returns",),
-    "warranty": ("warranty",), "arrive": ("shipping",), "ship": ("shipping",), "cancel": ("cancel",),
-    "invoice": ("invoice",),
+    "price": ("price_protection",), "exchange": ("exchange", "returns"),
+    "refund": ("refund", "cancel"), "damaged": ("damaged",), "missing": ("missing",),
+    "returns": ("returns",), "warranty": ("warranty",), "arrive": ("shipping",),
+    "ship": ("shipping",), "cancel": ("cancel",), "invoice": ("invoice",),
 }  # fmt: skip
 _KIND = {
     "ship": "wrong_delivery", "arrive": "wrong_delivery", "warranty": "wrong_warranty",
@@ -64,18 +65,20 @@ def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> Non
     kind = _KIND[role]
     first = cards[0].product if cards else None
     evidence = terms_of(first) if first else "order policies"
-    detail = f"the {_NAMES.get(role, role)} is not {reading.trajectory.reply[quantity.start : quantity.end].strip()}"
+    words_ = reading.trajectory.reply[quantity.start : quantity.end].strip()
+    detail = f"the {_NAMES.get(role, role)} is not {words_}"
     reading.find(kind, detail, quantity.start, quantity.end, evidence)
 
 
 _NAMES = {"ship": "time until it ships", "arrive": "delivery time", "returns": "return period"}
 
 
-def terms_of(product: object) -> str:
-    hours = getattr(product, "ship_within_hours", 0)
-    days, months = getattr(product, "return_days", 0), getattr(product, "warranty_months", 0)
-    name = getattr(product, "id", "")
-    return f"{name}: ships within {hours} h, return {days} days, warranty {months} months"
+def terms_of(product: Product) -> str:
+    """A product's terms, as a finding quotes them."""
+    return (
+        f"{product.id}: ships within {product.ship_within_hours} h, return "
+        f"{product.return_days} days, warranty {product.warranty_months} months"
+    )
 
 
 def _role(clause: Clause, quantity: Quantity) -> str | None:
@@ -139,7 +142,10 @@ def _term_known(
     )
 
 
-_COMMON = "hours days within ships shipping return returns warranty months year 小时 天内 时内 内发 发货 退货"
+_COMMON = (
+    "hours days within ships shipping return returns warranty months year "
+    "小时 天内 时内 内发 发货 退货"
+)
 
 
 def _own_terms(card: Card, role: str) -> list[tuple[str, float]]:

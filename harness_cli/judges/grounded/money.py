@@ -21,9 +21,9 @@ _WITH_UNIT = phrases(
     """
 )
 _OTHER_UNIT = (
-    r"(?!\s*(?:%|percent|折|号|hours?|days?|months?|years?|weeks?|minutes?|hrs?|ml|kg|g\b|cm|mm|w\b|mah"
-    r"|小时|天|个月|年|周|分钟|毫升|克|公斤|厘米|瓦|毫安|件|个|片|包|瓶|pieces?|left|in stock|\d|,\d|\.\d"
-    r"|-?\s?(?:inch|piece|pack|degree|level|star)))"
+    r"(?!\s*(?:%|percent|折|号|hours?|days?|months?|years?|weeks?|minutes?|hrs?|ml|kg|g\b|cm|mm"
+    r"|w\b|mah|小时|天|个月|年|周|分钟|毫升|克|公斤|厘米|瓦|毫安|件|个|片|包|瓶|pieces?|left"
+    r"|in stock|\d|,\d|\.\d|-?\s?(?:inch|piece|pack|degree|level|star)))"
 )
 _BARE = phrases(
     rf"""
@@ -36,12 +36,11 @@ _BARE = phrases(
 )
 _OFF_SPEND = phrases(
     rf"""
-    (?P<off>{DIGITS})\s*(?:yuan )?off\s*(?:(?:for |on |every |any )?(?:orders? )?(?:of |over\ 
-    above |from )?)?(?P<over>{DIGITS})|满\s*(?P<over_zh>{_N})\s*(?:元|块)?\s*(?:立?减|省|返
-    减免)\s*(?P<off_zh>{_N})
+    (?P<off>{DIGITS})\s*(?:yuan )?off\s*(?:(?:for |on |every |any )?(?:orders? )?\
+    (?:of |over |above |from )?)?(?P<over>{DIGITS})
+    满\s*(?P<over_zh>{_N})\s*(?:元|块)?\s*(?:立?减|省|返|减免)\s*(?P<off_zh>{_N})
     """
 )
-
 _CUES = (
     (
         "list",
@@ -80,10 +79,11 @@ _BEFORE = re.compile("|".join(f"(?P<{name}>{cue})" for name, cue in _CUES))
 _PIECE = re.compile(r"[一两几半]块(?![钱0-9一二三四五六七八九]|$|\s|[哦啦呢吧就起到拿包了])")
 _AFTER = phrases(
     r"""
-    \s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|(?:[a-z]+ ){0,2}(?:coupon|voucher)\
-    |的?(?:优惠|[\u4e00-\u9fff]{0,4}券|红包|差价))
+    \s*(?:(?P<saving>off|cheaper|less|more|discount|saved|in savings|(?:[a-z]+ ){0,2}\
+    (?:coupon|voucher)|的?(?:优惠|[\u4e00-\u9fff]{0,4}券|红包|差价))
     (?P<list>originally|before|原价)|(?P<upper>以内|以下|之内|or less|or under)
-    (?P<threshold>or more|and up|minimum|以上|就能用|可用|起)|(?P<total>after|in total|altogether|for both|到手)
+    (?P<threshold>or more|and up|minimum|以上|就能用|可用|起)
+    (?P<total>after|in total|altogether|for both|到手)
     (?P<fee>for shipping|shipping|postage|运费|邮费))
     """
 )
@@ -102,32 +102,48 @@ class Money:
 
 def money(clause: Clause) -> list[Money]:
     """Every sum of money of a clause; one without a unit counts only after a word of price."""
-    text, found, taken = clause.text, [], []
-    for match in _OFF_SPEND.finditer(text):
-        for names, role in ((("off", "off_zh"), "saving"), (("over", "over_zh"), "threshold")):
-            for name in names:
-                if match[name]:
-                    span = match.span(name)
-                    found.append(_made(clause, match[name], role, span))
-        taken.append(match.span())
+    text = clause.text
+    taken: list[tuple[int, int]] = []
+    found = _offers(clause, taken)
     for match in _WITH_UNIT.finditer(text):
-        if _free(match.span(), taken):
-            value = match["a"] or match["b"]
-            if _PIECE.match(text, match.start("b") if match["b"] else match.end()):
-                continue
-            if match["dime"]:
-                value = f"{value}.{match['dime']}" if value.isdigit() else value
-            unit = (match["sign"] or match["unit"] or "").strip()
-            foreign = unit in ("$", "€", "usd") or unit.startswith(("dollar", "euro"))
-            role = "foreign" if foreign else _role(text, *match.span())
-            if match["first"]:
-                found.append(_made(clause, match["first"], role, match.span("first")))
-            found.append(_made(clause, value, role, match.span("a" if match["a"] else "b")))
+        number_at = match.start("b") if match["b"] else match.end()
+        if _free(match.span(), taken) and not _PIECE.match(text, number_at):
+            found += _with_unit(clause, match)
             taken.append(match.span())
     for match in _BARE.finditer(text):
         if _free(match.span("n"), taken):
             found.append(_made(clause, match["n"], _role(text, *match.span("n")), match.span("n")))
     return sorted((m for m in found if m is not None), key=lambda m: m.start)
+
+
+_OFFER_ROLES = {
+    "off": "saving", "off_zh": "saving", "over": "threshold", "over_zh": "threshold",
+}  # fmt: skip
+
+
+def _offers(clause: Clause, taken: list[tuple[int, int]]) -> list[Money | None]:
+    """ "30 off 200", "满200减30": what is taken off, and from which sum on."""
+    found = []
+    for match in _OFF_SPEND.finditer(clause.text):
+        for name, role in _OFFER_ROLES.items():
+            if match[name]:
+                found.append(_made(clause, match[name], role, match.span(name)))
+        taken.append(match.span())
+    return found
+
+
+def _with_unit(clause: Clause, match: re.Match[str]) -> list[Money | None]:
+    """ "89 yuan", "¥89", "89块9", and both sums of "89 and 139 yuan"."""
+    value = match["a"] or match["b"]
+    if match["dime"] and value.isdigit():
+        value = f"{value}.{match['dime']}"
+    unit = (match["sign"] or match["unit"] or "").strip()
+    foreign = unit in ("$", "€", "usd") or unit.startswith(("dollar", "euro"))
+    role = "foreign" if foreign else _role(clause.text, *match.span())
+    first = []
+    if match["first"]:
+        first.append(_made(clause, match["first"], role, match.span("first")))
+    return [*first, _made(clause, value, role, match.span("a" if match["a"] else "b"))]
 
 
 def _free(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
@@ -149,8 +165,7 @@ def _role(text: str, start: int, end: int) -> str:
     last = None
     for cue in _BEFORE.finditer(text, 0, start):
         # `price` is the weakest reading: "original price 129" is a list price.
-        if cue.lastgroup != "price" or last is None or start - cue.end() > 24:
-            last = cue.lastgroup
-        elif last is not None and text[cue.start() : start].startswith(("now", "现", "只要")):
+        weak = cue.lastgroup == "price" and last is not None and start - cue.end() <= 24
+        if not weak or text.startswith(("now", "现", "只要"), cue.start()):
             last = cue.lastgroup
     return last or "price"

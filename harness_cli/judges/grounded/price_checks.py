@@ -54,7 +54,7 @@ def _check_sum(reading: Reading, clause: Clause, sum_: Money, products: tuple[st
         return
     if sum_.role in ("upper", "threshold") and _repeats_viewer(reading, sum_.value):
         return
-    if any(_right(reading, clause, sum_, card) for card in cards):
+    if any(_right(reading, sum_, card) for card in cards):
         return
     if not cards and _known_somewhere(reading, sum_.value):
         return
@@ -78,7 +78,7 @@ _ROLES = {
 }  # fmt: skip
 
 
-def _right(reading: Reading, clause: Clause, sum_: Money, card: Card) -> bool:
+def _right(reading: Reading, sum_: Money, card: Card) -> bool:
     product, value, role = card.product, sum_.value, sum_.role
     offers = reading.world.offers(product.id, reading.room)
     if role == "price":

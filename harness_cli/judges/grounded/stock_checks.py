@@ -12,8 +12,8 @@ _COUNT_UNIT = (
 )
 _STOCK_NUMBER = phrases(
     rf"""
-    (?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are\ 
-    is )?(?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
+    (?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?\
+    (?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
     left|level)?:?\s?(?:at )?(?P<b>\d+)|(?:库存|存货)(?:还?有|剩|是|为|还剩
     :)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?
     还有)\s*(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存
