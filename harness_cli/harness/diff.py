@@ -1,7 +1,7 @@
 """The semantic difference of two harness states: this rule of this skill, this parameter."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -226,8 +226,3 @@ def _is_read(path: str) -> bool:
     return path.endswith((".yaml", "SKILL.md", "mcp.lock.json", "fallback.md")) or path.startswith(
         "prompts/blocks/"
     )
-
-
-def summary(changes: Sequence[Change]) -> list[str]:
-    """One line a change."""
-    return [change.title for change in changes]

@@ -1,5 +1,6 @@
 """A harness file into a record, with every mistake in it and not only the first."""
 
+import json
 import re
 from typing import Any, TypeVar
 
@@ -19,10 +20,10 @@ _MOST = 20
 
 
 def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
-    """YAML (or JSON, which is YAML) into a record; None and all findings when it is none."""
+    """YAML or (`.json`) JSON into a record; None and all findings when it is none."""
     try:
         text = text_of(data, name=path)
-        value = load_yaml(text, name=path)
+        value = _load_json(text, path) if path.endswith(".json") else load_yaml(text, name=path)
     except BadFile as exc:
         return None, [of_error(exc, path, rule)]
     record, findings = read_value(value, kind, path, rule, text)
@@ -38,6 +39,16 @@ def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | N
             )
         )
     return (None if findings else record), findings
+
+
+def _load_json(text: str, path: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as exc:
+        message = f"{path}:{exc.lineno}:{exc.colno}: {exc.msg}"
+        raise BadFile(message, hint="the file is cut short or no JSON") from exc
+    except RecursionError as exc:
+        raise BadFile(f"{path}:1: nested too deeply") from exc
 
 
 def read_value(

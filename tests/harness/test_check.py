@@ -9,8 +9,8 @@ from harness_cli.harness.findings import as_json, as_sarif, as_text
 from harness_cli.harness.hook_checks import CHECKS
 from harness_cli.harness.load import state_from_files
 from harness_cli.harness.tools import tool_digest
+from harness_cli.records.canonical import canonical_json
 from harness_cli.records.harness import Tool
-from harness_cli.records.reader import dump_yaml
 from harness_cli.runtime.hooks import registry
 from harness_cli.store.tree import FILE, GITLINK, SYMLINK, Entry
 
@@ -223,7 +223,7 @@ def mcp(text="", sha256=None):
         "servers": {"calc": {"add": {"sha256": sha256 or tool_digest(tool), "tool": tool}}},
     }
     server = "schema: 1\nservers:\n  calc:\n    command: [calc]\n" + text
-    return {"tools/mcp.yaml": server, "tools/mcp.lock.json": dump_yaml(lock)}
+    return {"tools/mcp.yaml": server, "tools/mcp.lock.json": canonical_json(lock)}
 
 
 def test_a_locked_server_is_fine_and_its_tools_are_known():

@@ -185,7 +185,7 @@ def warm():
     return state(base=" ".join(f"{{{{ {field} }}}}" for field in fields))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=6)
 @given(
     asked=st.lists(
         st.tuples(
