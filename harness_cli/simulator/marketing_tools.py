@@ -69,7 +69,8 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "description": (
             "The campaigns that run in this live room: full reductions, percent offers, coupons, "
             "gifts, free shipping; from how much they apply, until when, for which links, and what "
-            "has ended. Use it when viewers ask for discounts, deals, coupons or activities. "
+            "has ended. Use it when viewers ask for discounts, deals, coupons, vouchers, full "
+            "reductions or activities. "
             "查询直播间优惠活动：满减、折扣、优惠券、赠品、包邮及使用条件。"
         ),
         "inputSchema": {
@@ -105,9 +106,9 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "name": "get_buyer_benefits",
         "title": "Benefits of a buyer",
         "description": (
-            "What a buyer can have for themselves: member benefits, coupons to collect, free "
-            "shipping. Use it when viewers ask what members get, whether joining is worth it, or "
-            "which coupons they can use. 查询会员权益、可领的优惠券、包邮。"
+            "What members of the shop get and what else a buyer personally holds: member prices, "
+            "member coupons, member gifts. Use it when viewers ask what members get, whether "
+            "joining is worth it, or say that they are members. 查询会员权益、会员价、会员礼。"
         ),
         "inputSchema": {
             "type": "object",

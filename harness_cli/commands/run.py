@@ -1,0 +1,177 @@
+"""`harness run`: one request through the agent, step by step; an item; or a live room."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+if TYPE_CHECKING:
+    from harness_cli.records.catalogue import Catalogue
+    from harness_cli.records.item import Item
+    from harness_cli.records.request import Request
+    from harness_cli.records.trajectory import Trajectory
+    from harness_cli.runtime.agent import Agent
+    from harness_cli.store.project import Project
+
+CHAT_WINDOW_S = 1.5
+"""Shorter than a room's window: who types at a terminal waits for the answer."""
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def run(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="A viewer's comment.")] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="ID", help="An item of an evalset instead.")
+    ] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="A live room: comments line by line.")] = (
+        False
+    ),
+    agent: Annotated[
+        Literal["harness", "react", "bare"], typer.Option(help="What answers.")
+    ] = "harness",
+    policy: Annotated[str | None, typer.Option(help="Policy of harness.yaml.")] = None,
+    room: Annotated[str | None, typer.Option(help="Live room; default: the first.")] = None,
+    private: Annotated[bool, typer.Option("--private", help="A private message.")] = False,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """One request through the agent: the steps as they happen, then the reply."""
+    import asyncio
+
+    from harness_cli.errors import UsageError
+    from harness_cli.store.project import Project
+
+    if sum((text is not None, item is not None, chat)) != 1:
+        raise UsageError("one of TEXT, --item ID and --chat is needed")
+    project = Project.find(directory)
+    asked = _asked(project, text, item, room, private=private)
+    done = asyncio.run(_run(project, asked, agent, policy, chat=chat, show=not quiet))
+    if done is None:
+        return
+    _show(done, as_json=as_json, quiet=quiet)
+    if done.errored:
+        raise typer.Exit(1)
+
+
+def _asked(
+    project: "Project", text: str | None, item_id: str | None, room: str | None, *, private: bool
+) -> "tuple[Request, Catalogue, Item | None]":
+    """The request, the world it is about, and the item it comes from."""
+    from harness_cli.errors import UnknownName
+    from harness_cli.records.request import Comment, Request, Room
+    from harness_cli.store.catalogue import read_catalogue
+
+    if item_id is not None:
+        found, world = find_item(project, item_id)
+        return found.request, world, found
+    world = read_catalogue(project.evalsets / "catalogue")
+    known = world.room(room) if room else next(iter(world.rooms), None)
+    if room and known is None:
+        raise UnknownName.of("room", room, [r.id for r in world.rooms])
+    place = Room(id=known.id, products=known.products, current_link=1) if known else Room()
+    comments = () if text is None else (Comment(viewer="viewer", text=text, at=0.0),)
+    channel: Literal["private", "public"] = "private" if private else "public"
+    return Request(channel=channel, comments=comments, room=place), world, None
+
+
+def find_item(project: "Project", item_id: str) -> "tuple[Item, Catalogue]":
+    """An item of any evalset and unsealed split."""
+    from harness_cli.errors import UnknownName
+    from harness_cli.evaluation.evalsets import load_evalset, load_header, names
+
+    seen: list[str] = []
+    for name in names(project):
+        header = load_header(project, name)
+        splits: list[str | None] = list(header.splits) or [None]
+        for split in (s for s in splits if s not in header.seal.splits):
+            evalset = load_evalset(project, name, split=split)
+            for item in evalset.items:
+                if item.id == item_id:
+                    return item, evalset.world
+                seen.append(item.id)
+    raise UnknownName.of("item in an unsealed split", item_id, seen)
+
+
+async def _run(
+    project: "Project",
+    asked: "tuple[Request, Catalogue, Item | None]",
+    kind: Literal["harness", "react", "bare"],
+    policy: str | None,
+    *,
+    chat: bool,
+    show: bool,
+) -> "Trajectory | None":
+    """Open the agent under the production bounds and play the request, or the room."""
+    from harness_cli.commands._steps import show_seen
+    from harness_cli.evaluation.agents import for_item, open_agent
+    from harness_cli.harness.load import load_state
+    from harness_cli.runtime.loop import rollout
+
+    request, world, item = asked
+    state = load_state(project)
+    observe = show_seen if show else None
+    opened = open_agent(project, state, policy, world=world, profile="production", kind=kind)
+    async with opened as agent:
+        if chat:
+            await _chat(agent, request, world, observe)
+            return None
+        if item is not None:
+            agent = for_item(agent, item)
+        return await rollout(
+            request,
+            agent,
+            request_id=item.id if item else "run",
+            item_id=item.id if item else None,
+            observe=observe,
+        )
+
+
+async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: Any) -> None:
+    """A live room at the terminal, or on a pipe."""
+    from harness_cli.commands._show import interactive, line, note
+    from harness_cli.runtime.aggregate import Group
+    from harness_cli.runtime.live_room import LiveRoom
+    from harness_cli.runtime.loop import rollout
+
+    count = 0
+
+    async def answer(request: "Request", group: Group) -> "Trajectory":
+        nonlocal count
+        count += 1
+        said = " / ".join(c.text for c in group.comments)
+        note(f"[{group.topic}{f' {group.product}' if group.product else ''}] {said}")
+        done = await rollout(request, agent, request_id=f"chat-{count}", observe=observe)
+        line(f"host{' (private)' if done.channel == 'private' else ''}: {done.reply or '(silent)'}")
+        return done
+
+    if interactive():
+        note("comments, one a line; `name: text` names a viewer; /link N, /host TEXT, /quit")
+    await LiveRoom(base, world, window_s=CHAT_WINDOW_S).play(_lines(), answer)
+
+
+async def _lines() -> AsyncIterator[str]:
+    """Lines of stdin as they come, without holding up the room."""
+    import asyncio
+    import sys
+
+    while text := await asyncio.to_thread(sys.stdin.readline):
+        yield text
+
+
+def _show(done: "Trajectory", *, as_json: bool, quiet: bool) -> None:
+    from harness_cli.commands._show import emit_json, line, note
+
+    if as_json:
+        emit_json(done)
+        return
+    line(done.reply)
+    if not quiet:
+        note(
+            f"{done.stop} by the {done.route} route, {len(done.steps)} model calls, "
+            f"{len(done.calls)} tool calls, {done.wall_s:.2f} s"
+            + (f": {done.error}" if done.error else "")
+        )
