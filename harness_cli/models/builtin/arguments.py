@@ -151,7 +151,7 @@ def _value(name: str, schema: dict[str, Any], required: bool, asked: _Asked) -> 
     if kind in ("integer", "number"):
         return _amount(name, schema, required, asked)
     if kind == "array":
-        return _array(schema, required, asked)
+        return _array(name, schema, required, asked)
     if kind == "object":
         nested = schema.get("properties") or {}
         filled = _object(nested, tuple(schema.get("required") or ()), asked)
@@ -224,12 +224,14 @@ def _within(value: float, schema: dict[str, Any]) -> Any:
     return int(value) if _type(schema) == "integer" or value == int(value) else value
 
 
-def _array(schema: dict[str, Any], required: bool, asked: _Asked) -> Any:
+def _array(name: str, schema: dict[str, Any], required: bool, asked: _Asked) -> Any:
     items = schema.get("items") if isinstance(schema.get("items"), dict) else {}
     assert isinstance(items, dict)
     if items.get("enum"):
         chosen = _choice({**items, "description": schema.get("description")}, required, asked)
         return None if chosen is None else [chosen]
+    if _type(items) == "string" and _kind(name, schema) != "reference":
+        return [asked.comment] if required else None
     numbers = list(asked.left)
     least = int(schema.get("minItems") or 1)
     if len(numbers) < least and THIS.search(asked.comment):

@@ -25,6 +25,8 @@ FILLED = 1.0
 """Weight of the words that a filled sentence shares with the question."""
 STAND_IN = 0.8
 """A pattern stands in for the nearest one, which lacks a fact, from this share of its score on."""
+INSIDE = 0.3
+"""Taken off when a slot was found only inside a part of a result: it may speak of another thing."""
 SHARED = 0.95
 """Or when the filled sentence shares this weight of words with the question: one whole word."""
 MAX_PRODUCTS = 3
@@ -118,9 +120,16 @@ class Composer:
                 continue
             told = without_products(" ".join(said), self.scene.goods)
             shared = coverage(asked, features(told)) if pattern and pattern.slots else 0.0
-            if score >= STAND_IN * top or shared * sum(asked.values()) >= SHARED:
+            if not self.outright(pattern, want, language):
+                score -= INSIDE
+            if top <= 0 or score >= STAND_IN * top or shared * sum(asked.values()) >= SHARED:
                 found.append((round(score + FILLED * shared, 4), -place, said))
         return max(found)[2] if found else []
+
+    def outright(self, pattern: Pattern | None, want: Want, language: str) -> bool:
+        """Whether a pattern is filled from fields of a result itself, not of something in it."""
+        wordings = pattern.wordings(language) if pattern else ()
+        return any(f.outright(w) for w in wordings for f in self.facts(want))
 
     def pattern(self, name: str) -> Pattern | None:
         """The pattern of that `skill/key`."""

@@ -115,7 +115,7 @@ class Mind:
 
     def _tools_for(self, want: Want) -> list[Offer]:
         scene = self.scene
-        forced = [t for n in obliged(self.guides, scene) if (t := scene.tool(n))]
+        forced = [t for n in obliged(want, self.guides, scene) if (t := scene.tool(n))]
         if want.pattern is not None and want.pattern.tool:
             return [t for t in [scene.tool(want.pattern.tool)] if t]
         if want.pattern is not None and not want.pattern.slots:

@@ -79,7 +79,17 @@ _OPTIONS = re.compile(
 
 def options(comment: str) -> str:
     """The colours and sizes a comment names, in its order."""
+    named = _IN_OPTION.search(comment)
+    if named and not _OPTIONS.search(comment):
+        return named[1] or named[2]
     return " ".join(m[0] for m in _OPTIONS.finditer(comment))
+
+
+_IN_OPTION = re.compile(
+    r"\bin (?!stock|there|here|the|this|that|my|your|a\b|an\b|it\b)([A-Za-z-]{3,}(?: [A-Za-z-]{3,})?)"
+    r"|\bsize (\w{1,4})\b",
+    re.IGNORECASE,
+)
 
 
 QUESTION_FORMS = (
@@ -109,6 +119,19 @@ def spelled_out(comment: str) -> str:
     """A comment with the plain words for its question forms added."""
     added = [words for form, words in _FORMS if form.search(comment)]
     return " ".join([comment, *added])
+
+
+def squeezed(text: str) -> str:
+    """A text without letters drawn out (`pleeease`) and without opening phrases of politeness."""
+    text = re.sub(r"([A-Za-z])\1{2,}", r"\1", text)
+    return _OPENERS.sub("", text).strip() or text
+
+
+_OPENERS = re.compile(
+    r"^\s*(?:(?:hi|hey|hello|excuse me|sorry|quick question|question)\s*[,:!.]\s*(?=\S{2,}\s)"
+    r"|(?:请问一?下?|问一?下|想问一?下?|主播|老板)[，,：: ]*(?=\S{3,}))+",
+    re.IGNORECASE,
+)
 
 
 def meaningless(text: str) -> bool:

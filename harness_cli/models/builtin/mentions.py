@@ -136,7 +136,27 @@ def by_name(comment: str, goods: Listing) -> tuple[tuple[int, ...], bool]:
     near = [n for n, s in shares.items() if s >= max(NAME_SHARE, NAME_RIVAL * best)]
     places = {n: _place(comment, goods.numbered(n)) for n in near}
     alike = len(near) > 1 and len(set(places.values())) == 1
+    if len(near) == 1:
+        others = _sharing(comment, near[0], goods)
+        near, alike = near + others, bool(others)
+        places |= dict.fromkeys(others, places[near[0]])
     return tuple(sorted(near, key=lambda n: (places[n], n))), alike
+
+
+def _sharing(comment: str, number: int, goods: Listing) -> list[int]:
+    """Other products whose names hold every word of this one's that the comment uses."""
+    product = goods.numbered(number)
+    said = (
+        set(words(comment)) & {w for n in product.own_names for w in words(n)} if product else set()
+    )
+    said = {w for w in said if not w.isdigit()}
+    if not said:
+        return []
+    return [
+        p.number
+        for p in goods.products
+        if p.number != number and said <= {w for n in p.own_names for w in words(n)}
+    ]
 
 
 def pointed(scene: Scene) -> int | None:
@@ -233,9 +253,10 @@ def _share(comment: str, product: Product, goods: Listing) -> float:
     spoken_of = {stem(w) for w in _THE.findall(comment)}
     best = 0.0
     for name in product.own_names:
-        weight = _weights(name, goods)
+        weight = {} if cjk_runs(name) else _weights(name, goods)
         if weight:
-            share = sum(w for word, w in weight.items() if word in held) / sum(weight.values())
+            share = sum(w for word, w in weight.items() if word in held)
+            share /= sum(weight.values()) or 1.0
             best = max(
                 best,
                 share
@@ -259,7 +280,7 @@ def _weights(name: str, goods: Listing) -> dict[str, float]:
     found = {}
     for word in words(name):
         plain = any(c.isdigit() for c in word) or word in _ADJECTIVES
-        found[word] = (0.3 if plain else 1.0) / _bearers(word, goods)
+        found[word] = 0.0 if word.isdigit() else (0.3 if plain else 1.0) / _bearers(word, goods)
     nouns = [w for w in words(head) if found.get(w, 0) > 0.3 / max(1, len(goods.products))]
     if nouns:
         found[nouns[-1]] *= 2

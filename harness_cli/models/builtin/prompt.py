@@ -27,7 +27,7 @@ _TAGGED = re.compile(
     r"(?P<rest>[^<]*)"
 )
 _GOODS = re.compile(r"product|item|link|goods|shelf|catalog|商品|链接|货架", re.IGNORECASE)
-_NAME_SPLIT = re.compile(r"\s+/\s+|\s*[|｜]\s*|\s*[(（)）\[\]【】]\s*|\s+[-–—]\s+|[;；]\s*")
+_NAME_SPLIT = re.compile(r"\s*(?:^|\s)/\s+|\s*[|｜]\s*|\s*[(（)）\[\]【】]\s*|\s+[-–—]\s+|[;；]\s*")
 _CURRENT = re.compile(
     r"\b(?:current(?:ly)?|now|presenting|presented|on screen|showing)\b|正在|当前|讲解|主推",
     re.IGNORECASE,
@@ -37,6 +37,7 @@ _QA = re.compile(
     r"(?:A|答|answer)\W{0,3}[:：]\s*(?P<a>[^\n]+)",
     re.IGNORECASE,
 )
+_NAMED_LINE = re.compile(r"^\s*[-*•]\s+[\[(]?[\w.@-]{1,24}[\])]?\s*[:：]\s+(?=\S)")
 _SPEAKER = re.compile(
     r"^(?:[\[(（<][^\])）>]{1,40}[\])）>]\s*[:：]?|"
     r"(?:viewer|user|buyer|customer|host|anchor|assistant|comment|观众|用户|主播|评论)"
@@ -56,7 +57,10 @@ class Section:
 
     def entries(self) -> list[str]:
         """Its lines without bullets, speakers and quotation marks."""
-        lines = [spoken(line) for line in self.body.splitlines()]
+        raw = [line for line in self.body.splitlines() if line.strip()]
+        if len(raw) > 1 and all(_NAMED_LINE.match(line) for line in raw):
+            raw = [_NAMED_LINE.sub("", line, count=1) for line in raw]
+        lines = [spoken(line) for line in raw]
         return [line for line in lines if line]
 
 

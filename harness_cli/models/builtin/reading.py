@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_cli.models.builtin.language import sentences
+from harness_cli.models.builtin.language import sentences, squeezed
 from harness_cli.models.builtin.prompt import (
     Listing,
     Section,
@@ -222,7 +222,7 @@ def _comments(parts: tuple[Section, ...]) -> tuple[str, ...]:
     titled = [p for p in titled if not _EVENTS.search(p.title)]
     others = [p for p in parts if not (_EVENTS.search(p.title) or _HOST.search(p.title))]
     chosen = titled[-1:] or others[-1:]
-    return tuple(entry for part in chosen for entry in part.entries())
+    return tuple(squeezed(entry) for part in chosen for entry in part.entries())
 
 
 def _said(parts: list[Section], title: re.Pattern[str], but: re.Pattern[str]) -> tuple[str, ...]:

@@ -297,7 +297,7 @@ def _wanted(
 
 
 def _stand_ins(ranking: Ranking) -> tuple[tuple[str, float], ...]:
-    return tuple((n, s) for n, s in ranking.scores[:STAND_INS] if s > 0)
+    return ranking.scores[:STAND_INS]
 
 
 def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> Ranking:
@@ -342,8 +342,10 @@ def _names(offer: Offer, guides: list[Guide], slots: tuple[str, ...]) -> float:
     return sum(any(f in said for f in t if not f.startswith("~")) for t in told) / len(told)
 
 
-def obliged(guides: list[Guide], scene: Scene) -> list[str]:
-    """Tools that a loaded skill says must be called whatever is asked."""
+def obliged(want: Want, guides: list[Guide], scene: Scene) -> list[str]:
+    """Tools that the skill of a want says must be called whatever is asked."""
+    if want.pattern is not None:
+        guides = [g for g in guides if g.skill == want.pattern.skill]
     found = [n for g in guides for n, line in sorted(g.tools.items()) if _must(n, line)]
     return [name for name in found if scene.tool(name)]
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from harness_cli.models.builtin.language import is_chinese
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.skilltext import slots_of
 
@@ -41,9 +42,18 @@ class Facts:
         """The text of one slot."""
         path = [p for p in re.split(r"[.\[\]:]+", slot) if p]
         value = self._follow(self.data, path)
-        if value is None and path and path[0].startswith(("zh_", "en_")):
-            value = self._follow(self.data, [path[0][3:], *path[1:]])
-        return _text(value, self.language)
+        text = _text(value, self.language)
+        if text is None and path and path[0].startswith(("zh_", "en_")):
+            text = _text(self._follow(self.data, [path[0][3:], *path[1:]]), self.language)
+            foreign = text is not None and path[0][0] == "z" and re.search(r"[A-Za-z]{3}", text)
+            text = None if foreign and not is_chinese(str(text)) else text
+        return text
+
+    def outright(self, wording: str) -> bool:
+        """Whether every slot is a field of the result itself, none of something inside it."""
+        heads = {re.split(r"[.\[\]:]", s)[0] for s in slots_of(wording)}
+        known = self.data if isinstance(self.data, dict) else {}
+        return all(_under(known, h) is not None for h in heads)
 
     def _follow(self, data: Any, path: list[str]) -> Any:
         found = self._start(data, path[0]) if path else data

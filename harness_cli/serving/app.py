@@ -1,0 +1,195 @@
+"""A policy behind an OpenAI-compatible endpoint, for this machine only.
+
+It answers requests that name a loopback host and carry JSON. A page in a browser can send neither
+to it unasked, so no site can talk to a served policy behind its user's back.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import sys
+import time
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from harness_cli.errors import HarnessError, ProviderError, UsageError
+from harness_cli.models.base import Deadline, Policy
+from harness_cli.records.chat import ChatReply, ChatRequest
+from harness_cli.serving.wire import chunks, completion, error_body, request_of
+from harness_cli.store.redact import Redactor
+
+PING_S: Final = 5.0
+"""A comment line is sent this often while the policy thinks: clients end silent streams."""
+BODY_LIMIT: Final = 64 * 1024 * 1024
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_STATUS: Final = {
+    "rate_limit": 429,
+    "auth": 502,
+    "bad_request": 400,
+    "timeout": 504,
+    "stalled": 504,
+    "budget": 503,
+}
+
+
+class ServedPolicy:
+    """The handlers of one policy and what they counted."""
+
+    def __init__(self, policy: Policy, name: str) -> None:
+        self.policy, self.name = policy, name
+        self.started = time.time()
+        self.requests = 0
+        self.failures = 0
+        self._numbers = itertools.count(1)
+        self._redactor = Redactor.from_environment()
+
+    def app(self) -> web.Application:
+        """The web application."""
+        app = web.Application(client_max_size=BODY_LIMIT, middlewares=[local_only])
+        app.router.add_post("/v1/chat/completions", self.chat)
+        app.router.add_get("/v1/models", self.models)
+        app.router.add_get("/health", self.health)
+        app.on_cleanup.append(self._close)
+        return app
+
+    async def health(self, _: web.Request) -> web.Response:
+        """What serves, and for how long."""
+        return _json(
+            {
+                "status": "ok",
+                "policy": self.name,
+                "policy_id": self.policy.id,
+                "uptime_s": round(time.time() - self.started, 1),
+                "requests": self.requests,
+                "failures": self.failures,
+            }
+        )
+
+    async def models(self, _: web.Request) -> web.Response:
+        """The one model there is."""
+        model = {
+            "id": self.name,
+            "object": "model",
+            "created": int(self.started),
+            "owned_by": "harness",
+        }
+        return _json({"object": "list", "data": [model]})
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        """One chat completion, streamed where the body says so."""
+        number, begun = next(self._numbers), time.perf_counter()
+        self.requests += 1
+        try:
+            body = await self._body(request)
+            asked = request_of(body)
+        except UsageError as exc:
+            return self._failed(number, 400, "invalid_request_error", str(exc))
+        model = body.get("model")
+        if model not in (None, "", self.name, self.policy.id):
+            told = f"the model `{model}` is not served here, `{self.name}` is"
+            return self._failed(number, 404, "invalid_request_error", told, "model_not_found")
+        options = body.get("stream_options")
+        usage = isinstance(options, dict) and bool(options.get("include_usage"))
+        try:
+            if body.get("stream"):
+                return await self._streamed(request, asked, number, with_usage=usage)
+            reply = await self.policy.complete(asked, Deadline())
+            return _json(completion(reply, number=number, served=self.policy.id))
+        except ProviderError as exc:
+            return self._failed(number, _STATUS.get(exc.kind, 502), exc.kind, str(exc), exc.kind)
+        except HarnessError as exc:
+            return self._failed(number, 500, "server_error", str(exc))
+        finally:
+            self._log(f"{number} answered in {(time.perf_counter() - begun) * 1000:.0f} ms")
+
+    async def _streamed(
+        self, request: web.Request, asked: ChatRequest, number: int, *, with_usage: bool
+    ) -> web.StreamResponse:
+        thinking = asyncio.ensure_future(self.policy.complete(asked, Deadline()))
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        )
+        try:
+            # An answer or a failure that comes at once still gets a status of its own.
+            await asyncio.wait({thinking}, timeout=PING_S)
+            if thinking.done():
+                thinking.result()
+            await response.prepare(request)
+            while not thinking.done():
+                await response.write(b": thinking\n\n")
+                await asyncio.wait({thinking}, timeout=PING_S)
+            await self._send(response, thinking, number, with_usage)
+            await response.write_eof()
+        finally:
+            if not thinking.done():
+                thinking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await thinking
+        return response
+
+    async def _send(
+        self,
+        response: web.StreamResponse,
+        thinking: "asyncio.Future[ChatReply]",
+        number: int,
+        with_usage: bool,
+    ) -> None:
+        try:
+            reply = thinking.result()
+        except HarnessError as exc:
+            # The status is sent already: the failure is an event of the stream.
+            self.failures += 1
+            kind = getattr(exc, "kind", "server_error")
+            await response.write(_event(error_body(self._redactor.text(str(exc)), kind, kind)))
+            return
+        for chunk in chunks(reply, number=number, served=self.policy.id, with_usage=with_usage):
+            await response.write(_event(chunk))
+        await response.write(b"data: [DONE]\n\n")
+
+    async def _body(self, request: web.Request) -> Any:
+        if request.content_type != "application/json":
+            raise UsageError("the content type must be application/json")
+        try:
+            return msgspec.json.decode(await request.read())
+        except msgspec.DecodeError as exc:
+            raise UsageError(f"the body is no JSON: {exc}") from exc
+
+    def _failed(
+        self, number: int, status: int, kind: str, message: str, code: str | None = None
+    ) -> web.Response:
+        self.failures += 1
+        told = self._redactor.text(message)
+        self._log(f"{number} failed with {status}: {told}")
+        return _json(error_body(told, kind, code), status=status)
+
+    @staticmethod
+    def _log(text: str) -> None:
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {text}\n")
+        sys.stderr.flush()
+
+    async def _close(self, _: web.Application) -> None:
+        await self.policy.close()
+
+
+@web.middleware
+async def local_only(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Refuse what was addressed to another name than this machine's own (DNS rebinding)."""
+    host = (
+        (request.host or "").rsplit(":", 1)[0] if not request.host.endswith("]") else request.host
+    )
+    if host not in _LOOPBACK:
+        return _json(error_body(f"this endpoint is not `{host}`", "forbidden"), status=403)
+    answer: web.StreamResponse = await handler(request)
+    return answer
+
+
+def _event(payload: dict[str, Any]) -> bytes:
+    return b"data: " + msgspec.json.encode(payload) + b"\n\n"
+
+
+def _json(payload: dict[str, Any], status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(payload), status=status, content_type="application/json"
+    )
