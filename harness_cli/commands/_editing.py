@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness_cli.commands._show import colour, emit_json, interactive, line, note
-from harness_cli.errors import HarnessError, NeedsPerson, RepoError, UsageError
+from harness_cli.errors import HarnessError, NeedsPerson, RepoError, Stale, UsageError
 from harness_cli.evolution import apply as applier
 from harness_cli.evolution.by_hand import edit_by_hand, run_editor
 from harness_cli.evolution.failure import Failure
@@ -55,11 +55,11 @@ def propose(
 
 def base_files(project: Project, proposal: Proposal) -> dict[str, bytes] | None:
     """The harness files the proposal was made for; None when they are not at hand any more."""
+    repo = Repo.open(project.harness)
     try:
-        repo = Repo.open(project.harness)
-        rev = proposal.base_commit or proposal.base
+        rev = proposal.base_commit or applier.find_base(project, repo, proposal)
         return {p: e.data for p, e in repo.files(rev, project.harness).items()}
-    except RepoError:
+    except (RepoError, Stale):
         return None
 
 

@@ -122,5 +122,7 @@ def _show_cluster(cluster: Any) -> None:
 
 
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
+    from harness_cli.evolution.show_hunk import visible
+
+    flat = visible(" ".join(text.split()))
     return flat if len(flat) <= 90 else f"{flat[:89]}…"

@@ -27,11 +27,16 @@ def diff_of(files: Files, earlier: Sequence[Op], op: Op) -> str:
     return "".join(made) or "(no change)\n"
 
 
+def visible(text: str) -> str:
+    """Text of viewers and models on one line, its control characters made visible."""
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
+
+
 def paint(diff: str, *, colour: bool) -> str:
     """The diff with git's colours, control characters of its content made visible."""
     out = []
     for line in diff.split("\n"):
-        clean = "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
+        clean = visible(line)
         mark = {"+": _GREEN, "-": _RED, "@": _CYAN}.get(clean[:1], "")
         if clean.startswith(("+++", "---")):
             mark = _BOLD
@@ -41,13 +46,13 @@ def paint(diff: str, *, colour: bool) -> str:
 
 def head_of(name: str, edit: Edit, op: Op, place: int, total: int) -> Iterator[str]:
     """The lines above a diff: which hunk, why, what it promises."""
-    yield f"({place}/{total}) {name}  {edit.module}"
-    yield f"  why: {edit.rationale}"
+    yield visible(f"({place}/{total}) {name}  {edit.module}")
+    yield visible(f"  why: {edit.rationale}")
     if edit.predicted_fixes:
         named = ", ".join(edit.classes) or "no class"
-        yield f"  should fix: {len(edit.predicted_fixes)} items ({named})"
+        yield visible(f"  should fix: {len(edit.predicted_fixes)} items ({named})")
     if edit.risks:
-        yield f"  risk: {edit.risks}"
+        yield visible(f"  risk: {edit.risks}")
     if op.placed is not None:
         yield f"  a SUGGESTION by {op.placed:.0%} likeness: what it searched is not in the file"
 
@@ -64,11 +69,11 @@ def cases_of(
         comment = failure.seen.comment if failure else case.comment if case else ""
         reply = failure.reply if failure else case.reply if case else ""
         step = failure.leading.step if failure and failure.leading else case.step if case else None
-        yield f"  {item}" + ("" if step is None else f" (step {step})")
-        yield f"    viewer: {' '.join(comment.split())[:200]}"
-        yield f"    reply:  {' '.join(reply.split())[:200]}"
+        yield visible(f"  {item}" + ("" if step is None else f" (step {step})"))
+        yield visible(f"    viewer: {' '.join(comment.split())[:200]}")
+        yield visible(f"    reply:  {' '.join(reply.split())[:200]}")
         for o in failure.observations[:2] if failure else ():
-            yield f"    {o.key}" + (f": {o.note}" if o.note else "")
+            yield visible(f"    {o.key}" + (f": {o.note}" if o.note else ""))
         shown += 1
         if shown == 5:
             return
@@ -87,7 +92,7 @@ def as_text(proposal: Proposal, files: Files | None, *, colour: bool) -> Iterato
         yield from head_of(name, edit, op, place, len(listed))
         d = op.decision
         by = f" by {d.by}" + (" (script)" if d.script else "") if d.by else ""
-        yield f"  decision: {d.state}{by}" + (f": {d.reason}" if d.reason else "")
+        yield visible(f"  decision: {d.state}{by}" + (f": {d.reason}" if d.reason else ""))
         try:
             if files is None:
                 raise HarnessError("the base harness is not at hand")
