@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness_cli.runtime.hooks import check_answer, check_calls, check_grounded, check_text
+from harness_cli.runtime.hooks import check_answer, check_calls, check_text
+from harness_cli.runtime.hooks.check_grounded import grounded_claims
 from harness_cli.runtime.hooks.moment import Moment, Objection
 
 CHECKS: dict[str, Callable[..., Callable[[Moment], Objection | None]]] = {
@@ -22,7 +23,7 @@ CHECKS: dict[str, Callable[..., Callable[[Moment], Objection | None]]] = {
     "parallel_mutations": check_answer.parallel_mutations,
     "repeat_call": check_answer.repeat_call,
     "loop_stop": check_answer.loop_stop,
-    "grounded_claims": check_grounded.grounded_claims,
+    "grounded_claims": grounded_claims,
 }
 
 
