@@ -26,14 +26,14 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
     "size_range": ("sizes", "size", "尺码", "码数", "几码"),
     "size": ("how big", "dimensions", "measure", "尺寸", "多大"),
-    "capacity": ("capacity", "how much does it hold", "volume", "容量", "装多少", "多少毫升"),
+    "capacity": ("capacity", "hold", "volume", "容量", "装多少", "多少毫升"),
     "volume": ("how many ml", "how much is in", "volume", "容量", "多少毫升", "多少克"),
     "weight": ("heavy", "weigh", "light", "多重", "重不重", "重量"),
     "net_weight": ("how many grams", "weigh", "net weight", "多少克", "净含量", "几克"),
     "shelf_life": ("expire", "expiry", "keep for", "保质期", "放多久", "过期"),
     "skin_type": ("my skin", "oily", "dry skin", "sensitive", "肤质", "敏感肌", "油皮", "干皮"),
     "key_ingredient": ("ingredient", "what is in it", "成分"),
-    "care": ("wash", "clean", "洗涤", "机洗", "怎么洗", "清洗"),
+    "care": ("wash", "machine", "clean", "洗涤", "机洗", "怎么洗", "清洗"),
     "sugar": ("sugar", "sweet", "糖", "甜"),
     "flavour": ("taste", "flavor", "flavour", "口味", "味道"),
     "fragrance": ("scent", "smell", "perfume", "香味", "香精"),
@@ -44,14 +44,23 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "charge_time": ("charge", "charging time", "充电时间", "充满"),
     "wear_time": ("last all day", "stay on", "持妆", "脱妆"),
     "thickness": ("thick", "厚度", "多厚"),
-    "power": ("watt", "watts", "功率", "多少瓦"),
+    "power": ("wattage", "watt", "watts", "功率", "多少瓦"),
     "fit": ("fit", "cut", "版型", "宽松", "修身"),
-    "origin": ("where is it from", "origin", "产地", "哪里产"),
+    "origin": ("produced", "grown", "where is it from", "origin", "产地", "哪里产"),
     "flight": ("plane", "airport", "flight", "飞机", "登机"),
     "cabin": ("plane", "cabin", "登机", "飞机"),
     "ports": ("port", "ports", "接口"),
     "compatibility": ("iphone", "android", "ios", "兼容", "苹果", "安卓"),
-    "pieces": ("how many pieces", "how many", "几片", "几件", "多少片", "几包", "多少颗"),
+    "pieces": (
+        "how many pieces",
+        "how many",
+        "in one pack",
+        "几片",
+        "几件",
+        "多少片",
+        "几包",
+        "多少颗",
+    ),
 }
 """Words viewers use for an attribute beside its own name, as a product service keeps them."""
 
@@ -182,6 +191,6 @@ def _strength(text: str, word: str) -> int:
     """0, or how specific the match is; a Chinese character weighs as three Latin letters."""
     word = word.casefold()
     if word.isascii():
-        hit = re.search(rf"\b{re.escape(word)}\b", text) is not None
+        hit = re.search(rf"\b{re.escape(word)}s?\b", text) is not None
         return len(word) if hit else 0
     return 3 * len(word) if word in text else 0
