@@ -34,13 +34,20 @@ def freeze(project: Project, name: str, *, seal: tuple[str, ...] = ()) -> Evalse
     text = with_block(text, "digests", digests)
     if sealed:
         text = with_block(text, "seal", {"splits": list(sealed)})
-    if parse_yaml(text, EvalsetHeader, name=HEADER) != wanted:
+    if _parsed(text) != wanted:
         raise BadFile(
             f"{name}/{HEADER}: its `digests` or `seal` cannot be rewritten in place",
             hint=f"write them by hand: {dump_yaml({'digests': digests})}",
         )
     write_atomic(path, text.encode())
     return wanted
+
+
+def _parsed(text: str) -> EvalsetHeader | None:
+    try:
+        return parse_yaml(text, EvalsetHeader, name=HEADER)
+    except BadFile:
+        return None
 
 
 def with_block(text: str, key: str, value: Any) -> str:

@@ -39,7 +39,7 @@ def make_project(tmp_path):
         BENCH.make_project(folder, 1, url, **settings)
         lines = [json.dumps(item(n)) for n in range(items)]
         (folder / "evalsets/bench/items.jsonl").write_text("\n".join(lines) + "\n")
-        header = {"schema": 1, "name": "bench", "splits": {"dev": items}, "catalogue": None}
+        header = f"schema: 1\nname: bench\nsplits: {{dev: {items}}}\ncatalogue: null\n"
         BENCH.write(folder / "evalsets/bench/evalset.yaml", header)
         BENCH.commit(folder)
         return Project.find(folder)
