@@ -14,6 +14,8 @@ from harness_cli.store.runs import RunFolder, RunStore
 
 MEASURED = ("latency", "regression", "capability")
 """Gate kinds that rest on a run."""
+PROMOTE = ("harness", "promote")
+"""How the runs that a promotion makes for its gates call themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,15 @@ def read_gates(project: Project) -> GatesFile:
 def named_run(project: Project, name: str | None) -> RunFolder:
     """The run that names the candidate: by id, or the newest complete one."""
     store = RunStore(project.runs)
-    run = store.get(name) if name else store.newest(fits=lambda c: c.agent == "harness")
+    run = store.get(name) if name else store.newest(fits=is_candidates)
     if run.config().agent != "harness":
         raise UsageError(f"run `{run.id}` is of `--agent {run.config().agent}`, not of the harness")
     return run
+
+
+def is_candidates(config: RunConfig) -> bool:
+    """A run that somebody made of a candidate, and not one that a promotion made for its gates."""
+    return config.agent == "harness" and config.command[:2] != PROMOTE
 
 
 def run_for(project: Project, gate: Gate, pair: Pair, named: RunFolder | None) -> RunFolder | None:

@@ -1,5 +1,6 @@
 """Whether the MCP servers of a harness still list what its lock says."""
 
+from harness_cli.errors import HarnessError
 from harness_cli.records.harness import HarnessState
 from harness_cli.store.project import Project
 
@@ -10,10 +11,10 @@ async def drifted_tools(project: Project, state: HarnessState | None) -> tuple[s
         return None
     if not state.mcp:
         return ()
-    from harness_cli.errors import RolloutError
-    from harness_cli.runtime.lock import drift
+    from harness_cli.runtime.mcp_lock import changes, list_servers
 
     try:
-        return tuple(await drift(state, catalogue=project.evalsets / "catalogue"))
-    except RolloutError:
+        listed = await list_servers(state.mcp, catalogue=project.evalsets / "catalogue")
+    except HarnessError:
         return None
+    return tuple(f"{c.server}.{c.tool} {c.what}" for c in changes(state.lock, listed))

@@ -6,7 +6,7 @@ from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import Gate, GateResult
-from harness_cli.release.candidate import Pair, run_for
+from harness_cli.release.candidate import PROMOTE, Pair, run_for
 from harness_cli.release.gather import Candidate, missing
 
 
@@ -63,7 +63,7 @@ def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
         profile="replay" if latency else "offline",
         concurrency=1 if latency else None,
         limit=limit,
-        command=("harness", "promote"),
+        command=PROMOTE,
     )
 
 
