@@ -6,20 +6,25 @@ from harness_cli.judges.grounded.language import fold, phrases
 
 _DECLINE = phrases(
     r"""
-    \b(?:i|we)(?:'m| am|'re| are)? (?:really )?(?:can't|cannot|can not|could not|couldn't
-    won't|will not|unable to|not able to|not allowed to|don't|do not|'d rather not
-    would rather not) ?(?:be able to |do|help|share|discuss|talk|give|offer|provide|answer
-    comment|say|tell|reveal|promise|guarantee|make|take|send|show|follow|change|recommend
-    speak|get into|go into|arrange|process|advise|engage|respond|pass|hand|agree|read|print
-    disclose|support|confirm|assist|ignore|pretend|place|look|access)|\b(?:can't|cannot
-    unable to|not able to|won't be able to) (?:help|do that|share|discuss|talk about|assist
-    answer|give|offer|provide|promise|comment)|not something (?:i|we) can|isn't something (?:i
-    we)|that's not (?:something|possible|for me)|\bi must decline|\blet's (?:keep|stick|stay
-    get back|focus|talk about the)|beyond what i|outside (?:of )?what i|off[- ]limits
-    not (?:possible|available) (?:for|here)|\bno,? sorry|sorry,? (?:but )?(?:no\b|that|this
-    i can|we can)|(?:不能|无法|没法|没办法|不可以|不方便|不会|不便|不好|不太方便|不支持|帮不了
-    帮不上|做不了|不了|不提供|不讨论|不聊|不回答|回答不了|答不了|不谈|不透露
-    不接受)(?:[^。！？!?\n]{0,12})|咱们?还是(?:聊|看|说)|我们还是(?:聊|看|说)|恕
+    \b(?:i|we)(?:'m| am|'re| are)? (?:really |afraid i )?(?:can't|cannot|can not|could not|couldn't\
+    |won't|will not|unable to|not able to|not allowed to|don't|do not|'d rather not\
+    |would rather not)\
+    \ ?(?:be able to |really )?(?:do|help|share|discuss|talk|give|offer|provide|answer|comment|say\
+    |tell|reveal|promise|guarantee|make|take|send|show|follow|change|recommend|speak|get into\
+    |go into|arrange|process|advise|engage|respond|pass|hand|agree|read|print|disclose|support\
+    |confirm|assist|ignore|pretend|place|look|access)
+    \b(?:can't|cannot|unable to|not able to|won't be able to) (?:help|do that|share|discuss|assist\
+    |talk about|answer|give|offer|provide|promise|comment)
+    not something (?:i|we) can|isn't something (?:i|we)|that's not (?:something|possible|for me)
+    \bi must decline|\blet's (?:keep|stick|stay|get back|focus|talk about the)|beyond what i
+    \b(?:i|we)(?:'d| would) rather (?:keep|stick|stay|talk|not)
+    outside (?:of )?what i|off[- ]limits|not (?:possible|available) (?:for|here)|\bno,? sorry
+    sorry,? (?:but )?(?:no\b|that|this|i can|we can)
+    (?:不能|无法|没法|没办法|不可以|不便|不太方便|不方便|不好|不会|不支持|不接受)\
+    [^，。！？!?\n]{0,6}?(?:说|聊|谈|回答|答|提供|透露|讨论|帮|办|做|给|承诺|保证|答应|参与|评价\
+    |评论|操作|处理|满足|执行|写|查|接受|公开|分享|支持|议论|涉及|加|泄露|告诉)
+    帮不了|帮不上|做不了|不提供|不讨论|不聊|不回答|回答不了|答不了|不谈|不透露|不太方便
+    咱们?还是(?:聊|看|说)|我们还是(?:聊|看|说)|恕
     """
 )
 _UNKNOWN = phrases(

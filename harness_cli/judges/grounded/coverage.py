@@ -220,14 +220,16 @@ def _other_wordings(card: Card, folded: str) -> list[str]:
 
 def resembles(text: str, wanted: str, least: float = 0.6) -> bool:
     """The reply holds the wanted text's numbers and most of its content words."""
-    words = {w for w in _WORD.findall(wanted) if w not in _STOP}
-    if not words:
+    content = {w for w in _WORD.findall(wanted) if w not in _STOP}
+    if not content:
         return False
     have = set(_WORD.findall(text))
-    numbers = {w for w in words if w[0].isdigit()}
+    numbers = {w for w in content if w[0].isdigit()}
     if numbers and not all(any(same(float(n), v) for v in _values(text)) for n in numbers):
         return False
-    return len(words & have) / len(words) >= least
+    # A text with numbers is told by them; how the rest is put is free.
+    share = len(content & have) / len(content)
+    return share >= (min(least, 0.3) if numbers else least)
 
 
 def _values(text: str) -> list[float]:

@@ -10,15 +10,11 @@ from pathlib import Path
 
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.grounded import acts
-from harness_cli.judges.grounded.conduct_checks import (
-    check_actions,
-    check_conduct,
-    check_forbidden,
-    check_links,
-)  # fmt: skip
+from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.focus import Resolver
 from harness_cli.judges.grounded.language import words
+from harness_cli.judges.grounded.link_checks import check_actions, check_forbidden, check_links
 from harness_cli.judges.grounded.measure_checks import check_measures
 from harness_cli.judges.grounded.price_checks import check_discounts, check_money
 from harness_cli.judges.grounded.property_checks import check_properties, check_values

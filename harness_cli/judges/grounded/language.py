@@ -149,7 +149,8 @@ def phrases(lines: str) -> re.Pattern[str]:
     written with a backslash before it.
     """
     kept = [line.lstrip() for line in lines.strip().split("\n")]
-    return re.compile("|".join(kept).replace("\\|", ""))
+    # A backslash takes the bar away that the line end stood for; a bar may begin the next line.
+    return re.compile("|".join(kept).replace("\\||", "|").replace("\\|", ""))
 
 
 def words(text: str) -> frozenset[str]:

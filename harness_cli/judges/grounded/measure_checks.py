@@ -14,7 +14,7 @@ _CUES = phrases(
     (?P<exchange>exchang|swap|(?<!更|替)换货?)|(?P<refund>refund|money back|退款|原路)
     (?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)
     (?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)
-    (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|质保|联保|三包|保用|免费维修)
+    (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|保(?=[一二两三四五六七八九十\d]+\s?(?:年|个月))|质保|联保|三包|保用|免费维修)
     (?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive
     at your door|送达|到货|收到|送到|签收|能到|就到|到手)|(?P<ship>ship|dispatch|sent? out
     send|leaves?|发货|发出|出库|寄出|发(?!票|现|布|生|烫|质|色))|(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)
@@ -46,7 +46,9 @@ def check_measures(reading: Reading) -> None:
 
 
 def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> None:
-    role = _role(clause, quantity) if quantity.dimension == "time" else "attribute"
+    role: str | None = "attribute"
+    if quantity.dimension == "time":
+        role = _role(clause, quantity) or _topic(reading, clause)
     if quantity.dimension == "percent" and _is_discount(clause, quantity):
         return
     cards = reading.cards_at(quantity.start, clause)
@@ -104,6 +106,13 @@ def _roles(reading: Reading, clause: Clause) -> set[str]:
     before = reading.folded[max(0, clause.start - 90) : clause.start]
     found |= {str(cue.lastgroup) for cue in _CUES.finditer(before)} & _TOPICS
     return found - {"attribute"}
+
+
+def _topic(reading: Reading, clause: Clause) -> str | None:
+    """What the words shortly before the clause were about, when that is a matter of orders."""
+    before = reading.folded[max(0, clause.start - 60) : clause.start]
+    topics = [str(c.lastgroup) for c in _CUES.finditer(before) if c.lastgroup in _TOPICS]
+    return topics[-1] if topics else None
 
 
 _TOPICS = {"invoice", "refund", "cancel", "damaged", "missing", "price", "exchange"}
@@ -165,7 +174,12 @@ def _check_count(reading: Reading, clause: Clause, quantity: Quantity, cards: li
     counts = {v for s in sources for d, v in s.measured if d == "count"}
     if _STOCKED.search(clause.text):
         return
-    if not counts or quantity.value in counts or quantity.unit in ("bag", "bags", "袋", "包"):
+    if (
+        not counts
+        or quantity.value in counts
+        or quantity.value == 1
+        or quantity.unit in ("bag", "bags", "袋", "包")
+    ):
         return
     named = any(
         n and n in clause.text

@@ -1,7 +1,7 @@
 """Sums of money in a reply and what each is said to be: price, list price, saving, total."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness_cli.judges.grounded.language import (
     DIGITS,
@@ -23,15 +23,15 @@ _WITH_UNIT = phrases(
 _OTHER_UNIT = (
     r"(?!\s*(?:%|percent|折|号|hours?|days?|months?|years?|weeks?|minutes?|hrs?|ml|kg|g\b|cm|mm"
     r"|w\b|mah|小时|天|个月|年|周|分钟|毫升|克|公斤|厘米|瓦|毫安|件|个|片|包|瓶|pieces?|left"
-    r"|in stock|\d|,\d|\.\d|-?\s?(?:inch|piece|pack|degree|level|star)))"
+    r"|in stock|x\s?\d|乘|by\b|\d|,\d|\.\d|-?\s?(?:inch|piece|pack|degree|level|star)))"
 )
 _BARE = phrases(
     rf"""
-    (?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for
-    \byours for|\bdown to|\bgoes for|售价|现价|价格是?|特价|原价|到手价?|券后价?|只要|只需
-    仅需|卖价?|现在是?|优惠价|秒杀价|直播价|活动价
-    日常价|一个|一瓶|一件)[:：为是]?\s*\
+    (?:\bprice(?:d)?(?: is| at| of| now)?|\bcosts?(?: only| just)?|\bsells? for|\bgoing for\
+    |\byours for|\bdown to|\bgoes for|\bbecomes?|\bcomes? to|售价|现价|价格是?|特价|原价|到手价?\
+    |券后价?|只要|只需|仅需|卖价?|现在是?|优惠价|秒杀价|直播价|活动价|日常价)[:：为是]?\s*\
     (?P<n>{DIGITS}|(?=[^\s]*[十百千]){ZH_NUMBER}){_OTHER_UNIT}
+    \b(?:only|just)\s+(?P<m>{DIGITS})(?!\.?\d)(?=\s+(?:for|tonight|today|now|right|each)\b|\s*(?:[!.,;]|$))
     """
 )
 _OFF_SPEND = phrases(
@@ -111,14 +111,30 @@ def money(clause: Clause) -> list[Money]:
             found += _with_unit(clause, match)
             taken.append(match.span())
     for match in _BARE.finditer(text):
-        if _free(match.span("n"), taken):
-            found.append(_made(clause, match["n"], _role(text, *match.span("n")), match.span("n")))
-    return sorted((m for m in found if m is not None), key=lambda m: m.start)
+        name = "n" if match["n"] else "m"
+        if _free(match.span(name), taken):
+            found.append(_made(clause, match[name], "", match.span(name)))
+    sums = sorted((m for m in found if m is not None), key=lambda m: m.start)
+    return _with_roles(clause, sums)
 
 
-_OFFER_ROLES = {
-    "off": "saving", "off_zh": "saving", "over": "threshold", "over_zh": "threshold",
-}  # fmt: skip
+def _with_roles(clause: Clause, sums: list[Money]) -> list[Money]:
+    """Roles from left to right: what led to one sum does not lead to the next.
+
+    A sum after a saving in one clause is what is left to pay: 满200减30后248元.
+    """
+    done: list[Money] = []
+    since, saved = 0, False
+    for sum_ in sums:
+        start, end = sum_.start - clause.start, sum_.end - clause.start
+        role = sum_.role or _role(clause.text, since, start, end)
+        if role == "price" and saved:
+            role = "total"
+        done.append(replace(sum_, role=role))
+        after = _AFTER.match(clause.text, end)
+        since = after.end() if after and after.lastgroup else end
+        saved = saved or role in ("saving", "threshold")
+    return done
 
 
 def _offers(clause: Clause, taken: list[tuple[int, int]]) -> list[Money | None]:
@@ -132,18 +148,22 @@ def _offers(clause: Clause, taken: list[tuple[int, int]]) -> list[Money | None]:
     return found
 
 
+_OFFER_ROLES = {
+    "off": "saving", "off_zh": "saving", "over": "threshold", "over_zh": "threshold",
+}  # fmt: skip
+
+
 def _with_unit(clause: Clause, match: re.Match[str]) -> list[Money | None]:
-    """ "89 yuan", "¥89", "89块9", and both sums of "89 and 139 yuan"."""
+    """ "89 yuan", "¥89", "89块9", and both sums of "89 and 139 yuan"; roles come later."""
     value = match["a"] or match["b"]
     if match["dime"] and value.isdigit():
         value = f"{value}.{match['dime']}"
     unit = (match["sign"] or match["unit"] or "").strip()
     foreign = unit in ("$", "€", "usd") or unit.startswith(("dollar", "euro"))
-    role = "foreign" if foreign else _role(clause.text, *match.span())
-    first = []
-    if match["first"]:
-        first.append(_made(clause, match["first"], role, match.span("first")))
-    return [*first, _made(clause, value, role, match.span("a" if match["a"] else "b"))]
+    role = "foreign" if foreign else ""
+    span = (match.start("a" if match["a"] else "b"), match.end())
+    first = [_made(clause, match["first"], role, match.span("first"))] if match["first"] else []
+    return [*first, _made(clause, value, role, span)]
 
 
 def _free(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
@@ -157,13 +177,13 @@ def _made(clause: Clause, text: str, role: str, span: tuple[int, int]) -> Money 
     return Money(value, role, clause.start + span[0], clause.start + span[1])
 
 
-def _role(text: str, start: int, end: int) -> str:
+def _role(text: str, since: int, start: int, end: int) -> str:
     """The role by what follows the sum, else by the nearest cue before it in its clause."""
     after = _AFTER.match(text, end)
     if after and after.lastgroup:
         return after.lastgroup
     last = None
-    for cue in _BEFORE.finditer(text, 0, start):
+    for cue in _BEFORE.finditer(text, since, start):
         # `price` is the weakest reading: "original price 129" is a list price.
         weak = cue.lastgroup == "price" and last is not None and start - cue.end() <= 24
         if not weak or text.startswith(("now", "现", "只要"), cue.start()):

@@ -22,6 +22,15 @@ _DISCOUNT = phrases(
 )
 
 
+_DEAL = phrases(
+    r"""
+    \boff\b|discount|coupon|voucher|promo|percent|%|after|member|\b(?:two|three|both|pair|2|3)\b
+    折|券|满|减|优惠|会员|[两二三俩2-3]\s?(?:支|瓶|件|个|盒|包|双|套|条|份|罐|袋)|一共|到手
+    """
+)
+"""Words beside which a price may be what several pieces or an offer come to."""
+
+
 def check_money(reading: Reading) -> None:
     """Every sum against what the catalogue, the FAQ and the tool results say of the product."""
     for clause, sums in zip(reading.clauses, reading.sums, strict=True):
@@ -83,6 +92,8 @@ def _right(reading: Reading, sum_: Money, card: Card) -> bool:
     offers = reading.world.offers(product.id, reading.room)
     if role == "price":
         allowed: Iterable[float] = (product.price,)
+        if _DEAL.search(reading.folded):
+            allowed = (product.price, *reading.world.payable(product.id, reading.room))
     elif role == "list":
         allowed = (product.list_price,)
     elif role == "saving":

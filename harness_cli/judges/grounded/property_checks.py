@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from harness_cli.judges.grounded.language import Clause, phrases, terms_pattern
+from harness_cli.judges.grounded.language import Clause, fold, phrases, terms_pattern
 from harness_cli.judges.grounded.lexicon import ADVICE, ASSURED, MADE_OF, Use
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, World
@@ -27,6 +27,8 @@ def check_properties(reading: Reading) -> None:
         for use in reading.uses[position]:
             if use.kind == "property":
                 _check(reading, clause, use)
+            elif use.kind == "shop":
+                _check_shop(reading, use)
             elif use.kind == "group":
                 assured = ASSURED.search(clause.text) and not ADVICE.search(reading.folded)
                 if use.positive and assured:
@@ -47,13 +49,29 @@ def _check(reading: Reading, clause: Clause, use: Use) -> None:
         detail = f"{cards[0].product.name}: the opposite is true of `{use.concept}`"
         reading.find("wrong_attribute", detail, use.start, use.end, cards[0].product.id)
         return
-    others = [*reading.general_texts(), *reading.evidence.texts]
+    others = reading.evidence.texts
+    if use.kind == "property":
+        others = [*reading.world.shop, *reading.world.policies.values(), *others]
+        offers = reading.world.offers(cards[0].product.id, reading.room)
+        others += [reading.world.promotion_texts[o.id] for o in offers]
     if not use.positive or _ways(others, use.concept):
         return
     if _of_another(reading, clause, use):
         return
     detail = f"nothing says that {cards[0].product.name} is `{use.concept}`"
     reading.find("unsupported_claim", detail, use.start, use.end, cards[0].product.id)
+
+
+def _check_shop(reading: Reading, use: Use) -> None:
+    """What the shop does or does not do."""
+    texts = [*reading.world.shop, *reading.world.policies.values(), *reading.evidence.texts]
+    known = _ways(texts, use.concept)
+    if use.positive in known or not (use.positive or known):
+        return
+    detail = f"no source says that there is `{use.concept}`"
+    if known:
+        detail = f"the opposite is true of `{use.concept}`"
+    reading.find("unsupported_claim", detail, use.start, use.end, "shop FAQ")
 
 
 def _ways(sources: Iterable[Source], concept: str) -> set[bool]:
@@ -115,10 +133,38 @@ def _names_whole(clause: Clause, use: Use) -> bool:
     return bool(re.search(r"(?:\bis|\bare|'s|\bof|\bin|是|为)\s*(?:a |an |the |\w+ )?$", before))
 
 
+_ABSENT = phrases(
+    r"""
+    \b(?:no|without(?: a| any)?|not have (?:a |any )?|doesn't have (?:a |any )?\
+    |doesn't include (?:a )?|doesn't come with (?:a )?|isn't a)\s?(?:\w+ )?$
+    (?:没有?|不带|不配|不送|不含|无)$
+    """
+)
+_NEGATIVE = phrases(r"""free\b|\bno\b|\bnot\b|nothing|without|无|不|没""")
+
+
+def _check_absent(reading: Reading, clause: Clause) -> None:
+    """ "no lid", "没有锅盖", where the catalogue lists one."""
+    if not _NEGATIVE.search(clause.text):
+        return
+    for card in reading.cards_at(clause.start + len(clause.text) // 2, clause)[:1]:
+        for attribute in card.product.attributes:
+            value = fold(f"{attribute.value} {attribute.zh_value}")
+            if _NEGATIVE.search(value) or value.startswith("false"):
+                continue
+            for name in (attribute.name.replace("_", " "), attribute.zh_name):
+                at = clause.text.find(name) if name else -1
+                if at > 0 and _ABSENT.search(clause.text[:at]):
+                    start, end = clause.start + at, clause.start + at + len(name)
+                    detail = f"{card.product.name}: {attribute.value}"
+                    reading.find("wrong_attribute", detail, start, end, card.product.id)
+
+
 def check_values(reading: Reading) -> None:
     """A named attribute beside a value that another product has and this one has not."""
     table = attribute_values(reading.world)
     for _, clause in reading.claims():
+        _check_absent(reading, clause)
         for match in table.pattern.finditer(clause.text):
             _check_value(reading, clause, match, table)
 

@@ -39,7 +39,7 @@ IN = phrases(
 NOT_OUT = phrases(
     r"""
     \b(?:not|isn't|aren't|never|hasn't|haven't)\s+(?:yet )?(?:sold out|out of stock|run out)
-    没(?:有)?(?:卖完|售罄|断货)
+    没(?:有)?(?:卖完|售罄|断货)|不会(?:断货|缺货|卖完|没货)
     """
 )
 _FEW = phrases(
@@ -101,18 +101,33 @@ def _rows(reading: Reading, card: Card, clause: Clause) -> list[StockLevel]:
     return list(card.stock)
 
 
+_VARIANT_PART = re.compile(
+    r"[a-z]{3,}|(?<![a-z])[smlx]{1,4}(?![a-z])|\d+(?:\.\d+)?"
+    r"|[\u3400-\u9fff]+?(?=色|米|码|号|$|[^\u3400-\u9fff])"
+)
+
+
 def _named_variants(card: Card, text: str) -> set[str]:
-    full = {v for words, v in card.variant_words.items() if words in text}
-    if full:
-        return full
-    found = set()
-    for words, variant in card.variant_words.items():
-        for part in re.findall(
-            r"[a-z]{3,}|\d{2}|[\u3400-\u9fff]+(?=色)|(?<![a-z])[smlx]{1,3}(?![a-z])", words
-        ):
-            if re.search(rf"(?<![a-z0-9]){re.escape(part)}(?![a-z0-9])", text) and part != "size":
-                found.add(variant)
-    return found
+    """The variants of which the text names the most parts; none when it names no part."""
+    scores: dict[str, float] = {}
+    for wording, variant in card.variant_words.items():
+        parts = [p for p in _VARIANT_PART.findall(wording) if p not in _VARIANT_FILL]
+        score = sum(_part_named(p, text) for p in parts) + (wording in text)
+        scores[variant] = max(score, scores.get(variant, 0.0))
+    most = max(scores.values(), default=0.0)
+    return {v for v, score in scores.items() if score == most} if most >= 0.5 else set()
+
+
+_VARIANT_FILL = ("size", "色", "码", "米", "号")
+
+
+def _part_named(part: str, text: str) -> float:
+    """1 for the part itself, ½ for the colour it ends in (雾蓝 for 雾霾蓝)."""
+    if part[0].isascii():
+        return float(re.search(rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])", text) is not None)
+    if part in text:
+        return 1.0
+    return 0.5 if len(part) > 1 and re.search(rf"{part[-1]}(?:色|\d|款)", text) else 0.0
 
 
 def _check_availability(reading: Reading, clause: Clause) -> None:
