@@ -23,7 +23,7 @@ def check_config(root: Path) -> tuple[ProjectConfig, list[Finding]]:
         read_config(root / FILE)
     except UsageError as exc:  # what only the reader knows: values that look like keys
         findings.append(of_error(exc, FILE, "config/secret"))
-    for at, message, fix in _names(config):
+    for at, message, fix in [*_names(config), *_judges(root, config)]:
         line = line_of(text, at)
         findings.append(Finding(path=FILE, line=line, rule="config/name", message=message, fix=fix))
     return config, findings
@@ -47,6 +47,14 @@ def _names(config: ProjectConfig) -> Iterator[tuple[str, str, str]]:
         yield from _known(f"$.roles.{role}", "policy or judge", name, [*policies, *judges])
     for name in config.limits:
         yield from _known(f"$.limits.{name}", "limits profile", name, [*PROFILES, *config.limits])
+
+
+def _judges(root: Path, config: ProjectConfig) -> Iterator[tuple[str, str, str]]:
+    """Folders of judges that are not there."""
+    for name, judge in config.judges.items():
+        if judge.harness is not None and not (root / judge.harness).is_dir():
+            message = f"judge `{name}`: no folder `{judge.harness}`"
+            yield f"$.judges.{name}.harness", message, f"`{config.harness}/judges/<name>`"
 
 
 def _known(at: str, kind: str, name: str, known: Iterable[str]) -> Iterator[tuple[str, str, str]]:

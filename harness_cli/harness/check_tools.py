@@ -15,6 +15,7 @@ from harness_cli.harness.findings import Finding
 from harness_cli.harness.parts import Parts
 from harness_cli.harness.tools import tool_digest
 from harness_cli.records.harness import McpServer, Tool
+from harness_cli.store.redact import redact
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """MCP's rule for a tool's name; OpenAI-compatible servers are stricter."""
@@ -163,6 +164,11 @@ def _server(parts: Parts, alias: str, server: McpServer) -> Iterator[Finding]:
         yield parts.finding(_MCP, at, "mcp/server", message, fix="add `url: https://…`")
     if min(server.start_timeout_s, server.call_timeout_s) <= 0:
         yield parts.finding(_MCP, at, "mcp/server", f"a time limit of `{alias}` is not above 0")
+    for variable, value in server.env.items():
+        if redact(value) != value:
+            message = f"`{variable}` of `{alias}` looks like a secret"
+            fix = "the server inherits the environment: set it there, not in a file"
+            yield parts.finding(_MCP, f"{at}.env.{variable}", "mcp/secret", message, fix=fix)
     locked = parts.lock.servers.get(alias, {})
     if not locked:
         yield parts.finding(

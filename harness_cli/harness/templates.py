@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, Template, TemplateError, nodes
+from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -44,13 +45,46 @@ def path_of(block: str) -> str:
     return f"{FOLDER}/{block}.md"
 
 
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja2's sandbox without what makes much out of little: `"x" * 10**9` and its like."""
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Arithmetic on numbers; nothing on texts and lists."""
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if not numbers or operator == "**":
+            raise SecurityError(f"`{operator}` is only for numbers in a prompt block")
+        return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, value: Any) -> None:  # noqa: ARG002  Jinja2's signature
+        """`str.format` is no exception to `is_safe_attribute` here."""
+        return
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """As Jinja2 has it, less the text methods that pad."""
+        return attr not in _PADDING and super().is_safe_attribute(obj, attr, value)
+
+
+_PADDING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"})
+_LONGEST = 1_000
+"""The longest `range` of a block."""
+
+
+def _range(*bounds: int) -> range:
+    made = range(*bounds)
+    if len(made) > _LONGEST:
+        raise SecurityError(f"a range of {len(made)}: at most {_LONGEST} in a prompt block")
+    return made
+
+
 def environment(blocks: dict[str, str]) -> ImmutableSandboxedEnvironment:
     """The one environment of a set of blocks; a block may include another by its name."""
 
     def load(name: str) -> tuple[str, str, Any] | None:
         return (blocks[name], path_of(name), lambda: True) if name in blocks else None
 
-    made = ImmutableSandboxedEnvironment(
+    made = _Sandbox(
         loader=FunctionLoader(load),
         undefined=StrictUndefined,
         autoescape=False,
@@ -59,7 +93,9 @@ def environment(blocks: dict[str, str]) -> ImmutableSandboxedEnvironment:
         auto_reload=False,
         cache_size=-1,
     )
-    made.globals = {"range": made.globals["range"], "namespace": made.globals["namespace"]}
+    made.globals = {"range": _range, "namespace": made.globals["namespace"]}
+    for name in ("center", "format", "indent"):
+        del made.filters[name]
     return made
 
 

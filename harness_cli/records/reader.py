@@ -27,19 +27,17 @@ class _Loader(yaml.CSafeLoader):
     """
 
 
-_CORE = {
-    "tag:yaml.org,2002:bool": (re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
-    "tag:yaml.org,2002:int": (
-        re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"),
-        "-+0123456789",
-    ),
-}
+_BOOL, _INT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int"
 _Loader.yaml_implicit_resolvers = {
-    first: [rule for rule in rules if rule[0] not in _CORE]
+    first: [rule for rule in rules if rule[0] not in (_BOOL, _INT)]
     for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
-for _tag, (_pattern, _first) in _CORE.items():
-    _Loader.add_implicit_resolver(_tag, _pattern, list(_first))
+_Loader.add_implicit_resolver(
+    _BOOL, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver(
+    _INT, re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789")
+)
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict[Any, Any]:

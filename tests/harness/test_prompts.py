@@ -129,6 +129,29 @@ def test_templates_cannot_reach_python():
             state(base=source)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'x' * 1000000000 }}",
+        "{{ skills * 1000000000 }}",
+        "{{ 9 ** 99999999 }}",
+        "{{ '%1000000000d' % 1 }}",
+        "{{ 'x'.center(1000000000) }}",
+        "{{ '{:>1000000000}'.format(1) }}",
+        "{{ 'x' | center(1000000000) }}",
+        "{% for i in range(1000000000) %}{% endfor %}",
+    ],
+)
+def test_a_template_cannot_make_much_out_of_little(source):
+    with pytest.raises(BadFile, match=r"prompts/blocks/base\.md"):
+        state(base=source)
+
+
+def test_arithmetic_on_numbers_is_fine():
+    made = state(base="{{ constraints.reply_length * 2 + 1 }} {{ constraints.reply_length % 7 }}")
+    assert render(made, asking(), WORLD)[0]["content"].startswith("161 3")
+
+
 def test_a_field_that_does_not_exist_is_an_error_with_its_line():
     with pytest.raises(BadFile) as found:
         state(base="one\ntwo {{ products[0].price }}\n")
