@@ -33,21 +33,6 @@ _REPAIRS: dict[str, list[tuple[str, str]]] = {
     "urls": [(_FORMATS["urls"], "")],
     "list": [(r"(?m)^\s*(?:[-*•]|\d{1,2}[.)])\s+", "")],
 }
-ASKED = (
-    r"\b(?:are|r) (?:you|u) (?:an? )?(?:real|human|person|robot|bot|ai)\b",
-    r"\breal (?:person|human)\b",
-    r"真人|机器人|人工智能|数字人",
-)
-DISCLOSED = (r"\b(?:AI|virtual|digital|avatar)\b|人工智能|虚拟|数字人|AI",)
-CLAIMED = (
-    r"\bI(?:'m| am) (?:an? )?(?:real|human|actual)\b|\bI(?:'m| am) not (?:an? )?(?:robot|bot|AI)\b",
-    r"我(?:就)?是真人|我不是(?:机器人|AI|数字人)",
-)
-PROMISES = (
-    r"\b(?:I|we) (?:guarantee|promise)\b|\bguaranteed\b|\b100 ?% (?:safe|effective)\b",
-    r"保证|包好|包治|百分之?百(?:有效|安全)|绝对(?:有效|安全)",
-)
-"""What the two checks look for where a hook names nothing of its own."""
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LETTER = re.compile(r"[A-Za-z]")
 _SENTENCE_END = re.compile(r"[.!?。！？…](?=\s|$|[\u3400-\u9fff])|[。！？]")
@@ -77,7 +62,7 @@ def request_valid(max_chars: int = 2_000, max_comments: int = 50) -> Found:
 
 def forbid_pattern(patterns: Sequence[str], on: On = "reply") -> Found:
     """None of the patterns occurs in the reply, the comments, or the arguments of the call."""
-    regexes = _patterns(patterns)
+    regexes = patterns_of(patterns)
     _one_of("on", on, ("reply", "comment", "arguments"))
 
     def check(moment: Moment) -> Objection | None:
@@ -99,7 +84,7 @@ _NAMES = {"reply": "the reply", "comment": "the comment", "arguments": "the argu
 
 def require_pattern(patterns: Sequence[str], when: Sequence[str] = ()) -> Found:
     """One of the patterns occurs in the reply, where a comment matches `when` (or always)."""
-    regexes, triggers = _patterns(patterns), _patterns(when)
+    regexes, triggers = patterns_of(patterns), patterns_of(when)
 
     def check(moment: Moment) -> Objection | None:
         if not moment.reply:
@@ -174,46 +159,14 @@ def _language_objection(moment: Moment, wanted: str | None) -> Objection | None:
     """The reply is not in the language that is wanted; None where either is unclear."""
     if wanted is None or not moment.reply:
         return None
-    asked = language(comments_of(moment.request)) if wanted == "match_viewer" else wanted
+    texts = [c.text for c in moment.request.comments] or [comments_of(moment.request)]
+    asked = {language(t) for t in texts} - {None} if wanted == "match_viewer" else {wanted}
     spoken = language(moment.reply)
-    if asked is None or spoken is None or asked == spoken:
+    if not asked or spoken is None or spoken in asked:
         return None
     names = {"en": "English", "zh": "Chinese"}
-    return Objection(reason=f"the reply is in {names[spoken]}, not in {names[asked]}")
-
-
-def ai_identity(
-    asked: Sequence[str] = ASKED,
-    disclose: Sequence[str] = DISCLOSED,
-    forbid: Sequence[str] = CLAIMED,
-) -> Found:
-    """The host never passes for a human, and says that it is an AI when it is asked."""
-    questions, disclosures, claims = _patterns(asked), _patterns(disclose), _patterns(forbid)
-
-    def check(moment: Moment) -> Objection | None:
-        claim = find_any(claims, moment.reply)
-        if claim is not None:
-            return Objection(reason=f"the reply passes for a human: `{claim[:60]}`")
-        if not moment.reply or find_any(questions, comments_of(moment.request)) is None:
-            return None
-        if disclosures and find_any(disclosures, moment.reply) is None:
-            return Objection(reason="the viewer asks who speaks and the reply does not say: an AI")
-        return None
-
-    return check
-
-
-def unsupported_promise(patterns: Sequence[str] = PROMISES) -> Found:
-    """No guarantee or promise that neither a tool result nor an FAQ entry makes."""
-    regexes = _patterns(patterns)
-
-    def check(moment: Moment) -> Objection | None:
-        found = find_any(regexes, moment.reply)
-        if found is None or found.casefold() in _sources(moment):
-            return None
-        return Objection(reason=f"nothing supports the promise `{found[:60]}`")
-
-    return check
+    wants = " or ".join(sorted(names[a] for a in asked if a))
+    return Objection(reason=f"the reply is in {names[spoken]}, not in {wants}")
 
 
 def language(text: str) -> str | None:
@@ -227,13 +180,6 @@ def language(text: str) -> str | None:
     if han * 4 >= latin * 2:
         return "zh" if han * 4 > latin else None
     return "en"
-
-
-def _sources(moment: Moment) -> str:
-    """Everything a reply may rest on, as one lower-case text."""
-    parts = [c.result.content for c in moment.calls if c.result.ok and c.name != "load_skill"]
-    parts += [f.answer for f in moment.request.faq]
-    return "\n".join(parts).casefold()
 
 
 def _looked_at(moment: Moment, on: str) -> str:
@@ -287,7 +233,8 @@ def _plain(text: str, kinds: Sequence[str]) -> str | None:
     return re.sub(r"[ \t]{2,}", " ", text).strip() or None
 
 
-def _patterns(texts: Sequence[str]) -> list[re.Pattern[str]]:
+def patterns_of(texts: Sequence[str]) -> list[re.Pattern[str]]:
+    """A setting that lists patterns, compiled; `HookError` when it lists none."""
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
         raise HookError("patterns must be a list of texts")
     return [compiled(t) for t in texts]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness_cli.runtime.hooks import check_answer, check_calls, check_text
+from harness_cli.runtime.hooks import check_answer, check_calls, check_conduct, check_text
 from harness_cli.runtime.hooks.check_grounded import grounded_claims
 from harness_cli.runtime.hooks.moment import Moment, Objection
 
@@ -13,8 +13,8 @@ CHECKS: dict[str, Callable[..., Callable[[Moment], Objection | None]]] = {
     "require_pattern": check_text.require_pattern,
     "length": check_text.length,
     "output_format": check_text.output_format,
-    "ai_identity": check_text.ai_identity,
-    "unsupported_promise": check_text.unsupported_promise,
+    "ai_identity": check_conduct.ai_identity,
+    "unsupported_promise": check_conduct.unsupported_promise,
     "arguments_schema": check_calls.arguments_schema,
     "tool_result_schema": check_calls.tool_result_schema,
     "reply_skill_required": check_calls.reply_skill_required,

@@ -58,7 +58,8 @@ def moments_of(trajectory: Trajectory, state: HarnessState, request: Request) ->
             skill = _loaded(call.result.structured, state) if call.result.ok else None
             if skill is not None:
                 past.skills = [*past.skills, skill.name]
-                past.reply_skills += [skill.name] if skill.kind != "strategy" else []
+                if skill.kind != "strategy":
+                    past.reply_skills = [*past.reply_skills, skill.name]
     if trajectory.reply:
         yield msgspec.structs.replace(past, event="after_reply", reply=trajectory.reply, step=None)
 
@@ -79,7 +80,13 @@ def _step(past: Moment, step: Step, state: HarnessState) -> Iterator[Moment]:
                 tool=tools.get(call.name),
             )
         )
-    at = msgspec.structs.replace(past, step=step.index)
+    # The compact fallback offers no tools; its step says so by the digest of none.
+    compact = bool(past.harness_id) and not step.tools_digest and bool(tools)
+    at = msgspec.structs.replace(past, step=step.index, compact=compact)
+    if compact:
+        text = (step.reply.content or "").strip()
+        yield msgspec.structs.replace(at, event="before_reply", reply=text)
+        return
     yield msgspec.structs.replace(at, event="before_model")
     text = (step.reply.content or "").strip()
     yield msgspec.structs.replace(
