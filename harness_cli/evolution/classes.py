@@ -9,7 +9,7 @@ matched by the likeness of its words (`clusters.nearest_class`).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -104,33 +104,41 @@ def _and(a: Rule, b: Rule) -> Rule:
     return lambda terms: a(terms) and b(terms)
 
 
-def terms_of(failure: Failure) -> frozenset[str]:
-    """What a rule may ask about one failure."""
+def terms_of(failure: Failure, *, facts: int | None = None) -> frozenset[str]:
+    """What a rule may ask about one failure: its `facts` most telling facts, or all."""
     terms = {f"category:{failure.seen.category}"}
     terms |= {f"tag:{tag}" for tag in failure.seen.tags}
     terms |= {f"failed:{metric}" for metric in failure.failed_metrics}
-    for observation in failure.observations:
+    for observation in failure.observations[:facts]:
         terms |= {observation.kind, observation.key}
     return frozenset(terms)
+
+
+def _widening(failure: Failure) -> Iterator[frozenset[str]]:
+    return (terms_of(failure, facts=n + 1) for n in range(max(len(failure.observations), 1)))
+
+
+def _breadth(known: FailureClass) -> int:
+    """How wide a rule is: alternatives widen it, conditions narrow it."""
+    words = (known.facts or known.decision_rule).split()
+    return words.count("or") - words.count("and")
 
 
 def assign(
     failures: Sequence[Failure], classes: Sequence[FailureClass]
 ) -> tuple[dict[str, list[Failure]], list[Failure]]:
-    """Failures by the first class whose rule holds, in the order of ids, and those left over.
+    """Failures by the first class whose rule holds, and those left over.
 
-    A class whose rule names more facts goes before one that names fewer, so that a narrow class
-    is not swallowed by a broad one.
+    Facts are asked about in order of their rank, the most telling alone first: a failure belongs to
+    the class of its cause, not of what followed from it. Where several rules hold the narrower one
+    decides (more `and`, fewer `or`), then the order of ids.
     """
     rules = [(c, rule) for c in classes if (rule := rule_of(c)) is not None]
-    rules.sort(
-        key=lambda pair: (-len((pair[0].facts or pair[0].decision_rule).split()), pair[0].id)
-    )
+    rules.sort(key=lambda pair: (_breadth(pair[0]), pair[0].id))
     found: dict[str, list[Failure]] = {}
     left = []
     for failure in failures:
-        terms = terms_of(failure)
-        fit = next((c for c, rule in rules if rule(terms)), None)
+        fit = next((c for terms in _widening(failure) for c, rule in rules if rule(terms)), None)
         if fit is None:
             left.append(failure)
         else:

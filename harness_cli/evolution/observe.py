@@ -17,15 +17,18 @@ from harness_cli.runtime.hooks.check_text import language
 
 RANK = (
     "errored", "unscored", "tool_not_offered", "skill_unknown", "loop", "over_refusal",
-    "missed_refusal", "wrong_language", "tool_error", "malformed_call", "hook_failed",
+    "missed_refusal", "missed_clarification", "needless_clarification", "wrong_language",
+    "tool_error", "malformed_call", "hook_failed",
     "skill_not_loaded", "wrong_skill", "tool_not_called", "wrong_arguments", "wrong_order",
     "fact_not_said", "fact_not_fetched", "no_reply", "stopped", "finding", "fallback", "assertion",
-    "hook", "provider_error",
+    "hook", "provider_error", "partial_answer",
 )  # fmt: skip
 """Most telling first: a cause goes before what follows from it. Unknown kinds come last."""
 
 _SILENT = {"refuse", "silent", "unknown"}
 """Answers that a refusal or silence may rightly be."""
+_SOCIAL = {"clarify", "chat", "greet", "thanks"}
+"""Answers in which the host may ask something back."""
 
 
 def observe(evidence: Evidence) -> Failure:
@@ -76,6 +79,8 @@ def _step(evidence: Evidence) -> int | None:
 
 def _of_result(result: ItemResult) -> Iterator[Observation]:
     """What the judge and the assertions said."""
+    if 0 < (result.scores.get("effectiveness") or 0) < 1:
+        yield Observation(kind="partial_answer", note="some of what was asked is answered")
     if result.state == "unscored":
         yield Observation(kind="unscored", side="judge", note="the judge gave no usable verdict")
     for finding in result.findings:
@@ -186,9 +191,18 @@ def _reply(evidence: Evidence) -> Iterator[Observation]:
         if answers and not answers & _SILENT:
             yield Observation(kind="no_reply", step=_step(evidence))
         return
+    asks_back = reply.rstrip().endswith(("?", "？"))
+    if answers == {"clarify"} and not asks_back:
+        yield Observation(kind="missed_clarification", step=_step(evidence))
+    if answers and not answers & {*_SILENT, *_SOCIAL} and asks_back and not _effective(evidence):
+        yield Observation(kind="needless_clarification", step=_step(evidence))
     asked, said = language(comment_of(evidence)), language(reply)
     if asked and said and asked != said:
         yield Observation(kind="wrong_language", detail=asked, step=_step(evidence))
+
+
+def _effective(evidence: Evidence) -> bool:
+    return (evidence.result.scores.get("effectiveness") or 0) > 0
 
 
 def _step_of_call(evidence: Evidence, name: str) -> int | None:

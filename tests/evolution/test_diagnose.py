@@ -101,6 +101,35 @@ def test_known_classes_take_their_failures_first_and_leave_the_rest():
     assert named["wrong-skill-item-qa-aftersale"].class_id is None
 
 
+def test_a_failure_belongs_to_the_class_of_its_cause_not_of_what_followed():
+    """`wrong_skill` ranks before `tool_not_called`: of a failure with both it is the cause."""
+    expect = Expect(skills=("aftersale",), tools=(ExpectedTool(name="get_policy"),))
+    rows = [
+        evidence(f"b-{i}", "x", calls=[skill("item-qa")], reply="y", expect=expect)
+        for i in range(6)
+    ]
+    classes = [
+        FailureClass(id="a-lookup", name="n", definition="d", facts="tool_not_called:*"),
+        FailureClass(id="b-skill", name="n", definition="d", facts="wrong_skill:*"),
+        FailureClass(
+            id="c-narrow", name="n", definition="d", facts="wrong_skill:* and category:chat"
+        ),
+    ]
+    assert [c.id for c in diagnose(gather(rows), SUBJECT, classes=classes).clusters] == ["b-skill"]
+    chat = [
+        evidence(f"b-{i}", "x", calls=[skill("item-qa")], reply="y", expect=expect, category="chat")
+        for i in range(6)
+    ]
+    assert [c.id for c in diagnose(gather(chat), SUBJECT, classes=classes).clusters] == ["c-narrow"]
+
+
+def test_the_shipped_classes_are_read_and_each_decides_by_facts():
+    folder = Path(__file__).parents[2] / "harness_repo"
+    classes = load_classes(folder)
+    assert len(classes) >= 9
+    assert all(compile_rule(c.facts) is not None for c in classes)
+
+
 def test_a_class_told_in_prose_takes_what_is_worded_alike():
     known = FailureClass(id="returns", name="Return and refund", side="policy", decision_rule="The viewer wants it back.",
                          definition="wrong skill on returns", examples=("how do I return the mug", "refund the lamp"))  # fmt: skip
