@@ -1,6 +1,6 @@
 """The control: a bare aiohttp loop that makes the same calls and keeps nothing.
 
-`python benchmarks/bare.py URL ITEMS CONCURRENCY` prints wall and CPU seconds as one JSON object.
+`python -m benchmarks.bare URL ITEMS CONCURRENCY` prints wall and CPU seconds as one JSON object.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ import sys
 import time
 
 import aiohttp
-from project import LOAD_SKILL, LOOKUP, prompt
+
+from benchmarks.project import LOAD_SKILL, LOOKUP, prompt
 
 TOOLS = [
     {

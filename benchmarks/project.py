@@ -24,7 +24,10 @@ def make_project(folder: Path, items: int, base_url: str, **policy: object) -> P
     write(folder / "harness.yaml", {"schema": 1, "policy": "stub", "policies": {"stub": settings}})
     write(folder / ".gitignore", ".harness/\n")
     write(harness / "prompts/blocks/base.md", prompt())
-    write(harness / "prompts/blocks/ask.md", "{% for c in request.comments %}{{ c.text }}\n{% endfor %}")
+    write(
+        harness / "prompts/blocks/ask.md",
+        "{% for c in request.comments %}{{ c.text }}\n{% endfor %}",
+    )
     blocks = [{"name": "base"}, {"name": "ask", "role": "user"}]
     write(harness / "prompts/pipeline.yaml", {"schema": 1, "blocks": blocks})
     write(harness / "skills/chat/SKILL.md", SKILL)
