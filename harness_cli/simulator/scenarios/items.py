@@ -99,7 +99,8 @@ def _item(library: Library, ask: Ask, grouped: bool, spoiled: bool) -> Item:
     if grouped and pieces[0].scenario.build not in ("event", "search", "compare"):
         pieces += _companions(library, ask, pieces[0])
     noise = library.context.noise
-    spoil = spoiled and bool(pieces[0].text) and "injection" not in ask.scenario.tags
+    worded = any(letter.isalpha() for letter in pieces[0].text)
+    spoil = spoiled and worded and "injection" not in ask.scenario.tags
     texts = [_worded(p, noise, ask.rng, spoil) for p in pieces]
     if spoil:
         tags.append("noisy")

@@ -1,7 +1,7 @@
 """What viewers do to spelling: typos, emoji, pinyin, stretched letters, openers, shouting.
 
 Digits stay as they are, and a word of three letters or less is left alone: a comment stays one that
-a person understands.
+a person understands, and whose language is plain.
 """
 
 import random
@@ -13,6 +13,7 @@ from harness_cli.simulator.scenarios.library import Noise
 
 _WORD = re.compile(r"[A-Za-z]{5,}")
 _VOWEL = re.compile(r"([aeouy])(?=[a-z]*\b)", re.IGNORECASE)
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _LAST_HAN = re.compile(r"([\u4e00-\u9fff])([?？!！]*)$")
 
 
@@ -63,7 +64,7 @@ def _marks(text: str, noise: Noise, rng: random.Random) -> str:  # noqa: ARG001
 
 
 def _pinyin(text: str, noise: Noise, rng: random.Random) -> str:
-    known = [word for word in noise.pinyin if word in text]
+    known = [w for w in noise.pinyin if w in text and len(_HAN.findall(text.replace(w, "", 1))) > 3]
     if not known:
         return _stretch_zh(text, noise, rng)
     word = pick(rng, known)
