@@ -4,15 +4,16 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from harness_cli.models.builtin.amounts import without_amounts
+from harness_cli.models.builtin.keywords import keywords
 from harness_cli.models.builtin.language import (
-    STOP_WORDS,
     THAT,
     THIS,
     cjk_runs,
     language_of,
     options,
 )
-from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions, without_amounts
+from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions
 from harness_cli.models.builtin.reading import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 
@@ -35,16 +36,6 @@ _REASON = re.compile(r"reason|why|cause|原因|理由", re.IGNORECASE)
 _VIEWER_ID = re.compile(
     r"\b(?:viewer|buyer|user|观众|用户)\W{0,3}(?:id\W{0,3})?([A-Za-z]*[-_]?\d[\w-]*)", re.IGNORECASE
 )
-_ASKING_CJK = re.compile(
-    r"有没有|有什么|能不能|可不可以|是不是|多少钱|多少|怎么样|怎么|什么|哪个|哪款|哪些|推荐一下|推荐|"
-    r"一下|请问|主播|老板|有吗|帮我|给我|我想|想要|看看|吗|呢|吧|啊|呀|了|的|有|找|买"
-)
-_ASKING_WORDS = """
-how what which who when where why much many is are there looking want need show
-recommend find buy sell price cost good best something anything host seller do have
-got tell know think like one
-"""
-_ASKING = frozenset(_ASKING_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -288,18 +279,6 @@ def _terms(asked: _Asked, required: bool) -> str | None:
             chinese = [n for n in product.names if cjk_runs(n)]
             return chinese[0] if language == "zh" and chinese else product.names[0]
     return keywords(without_amounts(asked.comment)) or (asked.comment if required else None)
-
-
-def keywords(comment: str) -> str:
-    """The words of a comment that name something rather than ask."""
-    if language_of(comment) == "zh":
-        return _ASKING_CJK.sub("", " ".join(re.findall(r"[\w\u4e00-\u9fff]+", comment))).strip()
-    kept = [
-        w
-        for w in re.findall(r"[A-Za-z][\w-]*|\d+", comment)
-        if w.lower() not in STOP_WORDS and w.lower() not in _ASKING
-    ]
-    return " ".join(kept)
 
 
 _STRINGS = (

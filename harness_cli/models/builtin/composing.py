@@ -9,17 +9,17 @@ from harness_cli.models.builtin.language import features, is_chinese, language_o
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
 from harness_cli.models.builtin.reading import Answer, Scene, Turn
-from harness_cli.models.builtin.routing import (
+from harness_cli.models.builtin.similarity import Candidate, Similarity, coverage
+from harness_cli.models.builtin.situation import (
     UNCLEAR,
-    Want,
     asked_before,
     asked_for,
-    rank_patterns,
+    lost,
     without_products,
 )
-from harness_cli.models.builtin.similarity import Candidate, Similarity, coverage
 from harness_cli.models.builtin.skilltext import Guide, Pattern, fill, slots_of
 from harness_cli.models.builtin.slots import Facts, row_text, rows
+from harness_cli.models.builtin.wanting import Want, rank_patterns
 
 FILLED = 1.0
 """Weight of the words that a filled sentence shares with the question."""
@@ -92,7 +92,8 @@ class Composer:
     def answer(self, want: Want) -> list[str]:
         """The sentences for one want."""
         language = language_wanted(want.comment, self.turn)
-        best = self._best(want, language)
+        back = self._question_back(want, language)
+        best = back or self._best(want, language)
         if best:
             return best
         configured = asked_before(want.comment, self.scene, self.similarity)
@@ -103,6 +104,17 @@ class Composer:
             return [self.unknown(want)] if self.guides else []
         told = [plain_facts(f, language) for f in facts[:MAX_PRODUCTS]]
         return [t for t in told if t] or [self.unknown(want)]
+
+    def _question_back(self, want: Want, language: str) -> list[str]:
+        """The nearest question back, when a comment leaves open which product it means."""
+        if not lost(want.comment, self.scene):
+            return []
+        asking = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns if p.asks_back}
+        if not asking:
+            return []
+        query = f"{asked_for(want.words, self.scene)} which product or link is meant"
+        best = rank_patterns(query, asking, self.similarity).best
+        return self.said(asking[best], want, language) if best else []
 
     def _best(self, want: Want, language: str) -> list[str]:
         """The pattern that can be filled and, filled, is nearest to what was asked.
@@ -213,8 +225,8 @@ class Composer:
         language = language_wanted(want.comment, self.turn)
         every = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
         patterns = {n: p for n, p in every.items() if p.fallback} or every
-        lost = not mentions(want.comment, self.scene).numbers
-        state = UNCLEAR if lost and self.scene.goods.products else UNKNOWN
+        open_product = not mentions(want.comment, self.scene).numbers
+        state = UNCLEAR if open_product and self.scene.goods.products else UNKNOWN
         ranking = rank_patterns(state, patterns, self.similarity)
         for name, _ in ranking.scores[:UNKNOWN_TRIED]:
             said = self.said(patterns[name], want, language)

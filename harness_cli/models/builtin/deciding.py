@@ -3,28 +3,27 @@
 import itertools
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness_cli.models.builtin.arguments import fill, needs_product, takes_one_product
+from harness_cli.models.builtin.calling import TOOL_FLOOR, obliged, rank_tools
 from harness_cli.models.builtin.composing import Composer
 from harness_cli.models.builtin.language import clauses, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, demand
 from harness_cli.models.builtin.reading import Offer, Scene, Turn, Wire, read
-from harness_cli.models.builtin.routing import (
-    TOOL_FLOOR,
-    Want,
-    declines,
-    obliged,
-    rank_tools,
-    route,
-    sent_on,
-    wants,
-)
-from harness_cli.models.builtin.similarity import Similarity
+from harness_cli.models.builtin.routing import declines, route, sent_on
+from harness_cli.models.builtin.similarity import Candidate, Similarity
+from harness_cli.models.builtin.situation import UNCLEAR, lost
 from harness_cli.models.builtin.skilltext import Guide, guide
+from harness_cli.models.builtin.spelling import corrected, vocabulary
+from harness_cli.models.builtin.wanting import Want, wants
 
+CLEAR_CASE = 0.4
+"""A skill is for asking back when its description has this share of the words for not knowing."""
+NEAR_TIE = 0.1
+"""Two tools this close are both asked at once."""
 FURTHER = 0.6
 """When the nearest tool cannot be filled or did not tell, the next one is tried from this share."""
 FIRST_TRIES, SECOND_TRIES = 3, 2
@@ -62,7 +61,7 @@ class Mind:
         composer = Composer(
             self.scene, self.turn, self.guides, self.similarity, self.demand, self.seed
         )
-        return Move(text=composer.reply(wants(self.scene, self.guides, self.similarity)))
+        return Move(text=composer.reply(self._wants()))
 
     def _obey(self) -> Move | None:
         """What a message of the harness names: skills to load, tools to call."""
@@ -72,8 +71,19 @@ class Mind:
             more = route(self.scene, self.similarity, frozenset(self.turn.loaded))
             if more:
                 return self._loading(more[:1])
+        if self.demand.open and self.scene.loader:
+            wanted = self._for_objection()
+            if wanted is not None:
+                return self._loading([wanted])
         named = [t for n in self.demand.tools if (t := self.scene.tool(n))]
         return self._calling([(t, w) for t in named for w in self._wants()])
+
+    def _for_objection(self) -> str | None:
+        """A skill not loaded yet that an objection without names speaks of more than the rest."""
+        candidates = [Candidate.of(n, t) for n, t in self.scene.skills.items()]
+        ranking = self.similarity.rank(self.turn.objections[-1], candidates)
+        fresh = ranking.best not in self.turn.loaded and ranking.margin() >= NEAR_TIE
+        return ranking.best if fresh else None
 
     def _load(self) -> Move | None:
         """Skills for the comments, another one where a loaded skill sends on or has no replies."""
@@ -91,10 +101,27 @@ class Mind:
                 onward = sent_on(comment, g, scene, self.similarity)
                 if onward and onward not in turn.loaded:
                     return self._loading([onward])
+        asking = self._asking_back()
+        if asking is not None:
+            return self._loading([asking])
         if turn.loaded and not any(g.patterns for g in self.guides) and len(turn.loaded) < 3:
             more = route(scene, self.similarity, frozenset(turn.loaded))
             return self._loading(more[:1]) if more else None
         return None
+
+    def _asking_back(self) -> str | None:
+        """The skill for asking back, when a comment leaves open which product it means."""
+        scene, turn = self.scene, self.turn
+        unknown = [c for c in scene.comments if lost(c, scene)]
+        if not unknown or turn.answers or not turn.loaded or len(turn.loaded) > 1:
+            return None
+        if any(p.asks_back for g in self.guides for p in g.patterns):
+            return None
+        candidates = [Candidate.of(n, t) for n, t in scene.skills.items()]
+        ranking = self.similarity.rank_wording(UNCLEAR, candidates)
+        return (
+            ranking.best if ranking.top >= CLEAR_CASE and ranking.best not in turn.loaded else None
+        )
 
     def _loading(self, skills: list[str]) -> Move | None:
         loader = self.scene.loader
@@ -120,6 +147,8 @@ class Mind:
             return [t for t in [scene.tool(want.pattern.tool)] if t]
         if want.pattern is not None and not want.pattern.slots:
             return forced
+        if want.comment and lost(want.comment, scene) and self.guides:
+            return forced
         ranking = rank_tools(want, self.guides, scene, self.similarity)
         if not self.guides:
             near = [n for n, s in ranking.scores[:1] if s >= TOOL_FLOOR]
@@ -133,7 +162,12 @@ class Mind:
             near = [n for n, _ in ranking.scores[:FIRST_TRIES]]
         untried = [n for n in near if not self.turn.called(n)]
         fitting = (t for n in untried if (t := scene.tool(n)) and self._filled(t, want))
-        return [*forced, *itertools.islice(fitting, 1)]
+        chosen = list(itertools.islice(fitting, 2))
+        tied = len(chosen) == 2 and all(needs_product(t) for t in chosen)
+        scores = [ranking.by_name[t.name] for t in chosen]
+        if not (tied and scores[0] - scores[1] < NEAR_TIE):
+            chosen = chosen[:1]
+        return [*forced, *chosen]
 
     def _answered(self, want: Want) -> bool:
         """Whether the results so far fill the pattern of a want."""
@@ -163,12 +197,14 @@ class Mind:
         return [(offer.name, f.arguments) for f in made if not f.missing]
 
     def _wants(self) -> list[Want]:
-        return wants(self.scene, self.guides, self.similarity)
+        objection = self.turn.objections[-1] if self.demand.open else ""
+        return wants(self.scene, self.guides, self.similarity, objection)
 
 
 def decide(body: Wire, similarity: Similarity) -> Move:
     """The next move for a chat.completions request."""
     scene, turn = read(body)
+    scene = spelt(scene, similarity)
     if not scene.tools and not scene.skills:
         return Move(text=_bare(body, scene))
     names = tuple(t.name for t in scene.tools if t is not scene.loader)
@@ -183,6 +219,14 @@ def decide(body: Wire, similarity: Similarity) -> Move:
         demand(scene, turn),
     )
     return mind.move()
+
+
+def spelt(scene: Scene, similarity: Similarity) -> Scene:
+    """The scene with its comments' typing errors set right by the words of the harness."""
+    told = "\n".join([scene.system, *(t.text() for t in scene.tools)])
+    known = vocabulary(told)
+    comments = tuple(corrected(c, known, similarity.vectors.is_word) for c in scene.comments)
+    return scene if comments == scene.comments else replace(scene, comments=comments)
 
 
 def _bare(body: Wire, scene: Scene) -> str:

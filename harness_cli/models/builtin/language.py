@@ -86,7 +86,7 @@ def options(comment: str) -> str:
 
 
 _IN_OPTION = re.compile(
-    r"\bin (?!stock|there|here|the|this|that|my|your|a\b|an\b|it\b)([A-Za-z-]{3,}(?: [A-Za-z-]{3,})?)"
+    r"\bin (?!stock|there|here|the|this|that|my|your|an?\b|it\b)([A-Za-z-]{3,}(?: [A-Za-z-]{3,})?)"
     r"|\bsize (\w{1,4})\b",
     re.IGNORECASE,
 )
@@ -105,8 +105,13 @@ QUESTION_FORMS = (
     (r"\b(?:under|below|within|budget)\b|以内|以下|预算", "budget recommend 预算 推荐"),
     (r"\bwhere\b|哪里|哪儿", "place where 地点"),
     (
-        r"\bwhich (?:one )?is\b|\bversus\b|\bvs\b|哪个(?:更)?好|哪款",
+        r"\bwhich (?:one )?is\b|\bversus\b|\bvs\b|哪个(?:更)?好|哪款|对比|比较|区别|差别|差多少",
         "compare choose difference 对比",
+    ),
+    (
+        r"\b(?:looking for|suggest|(?:something|anything) (?:for|to|that))\b"
+        r"|有没有适合|想找|想买个|推荐",
+        "recommend find 推荐",
     ),
     (r"\b(?:made of|made from)\b|什么做的", "material 材质"),
     (r"\b(?:left|sold out|available|in stock)\b|有货|还有吗|卖完|卖光", "stock available 库存"),
@@ -131,6 +136,24 @@ _OPENERS = re.compile(
     r"^\s*(?:(?:hi|hey|hello|excuse me|sorry|quick question|question)\s*[,:!.]\s*(?=\S{2,}\s)"
     r"|(?:请问一?下?|问一?下|想问一?下?|主播|老板)[，,：: ]*(?=\S{3,}))+",
     re.IGNORECASE,
+)
+
+
+def only_asks(text: str) -> bool:
+    """Whether a text holds a form of asking or a pointing word and names nothing beside it."""
+    bare = text.lower()
+    for form, added in _FORMS:
+        bare = form.sub(" ", bare)
+        for word in added.split():
+            bare = re.sub(rf"\b{word}s?\b" if word.isascii() else word, " ", bare)
+    bare = THAT.sub(" ", THIS.sub(" ", bare))
+    left = [w for w in words(bare) if w not in _WEAK and w not in _BARE]
+    return not left and len(re.sub(_SMALL_CJK, "", "".join(cjk_runs(bare)))) <= 1
+
+
+_BARE = frozenset(("what", "how", "much", "many", "it", "does", "work", "take", "tell", "know"))
+_SMALL_CJK = (
+    "[的了吗呢吧啊呀哦嘛是在有我你他她们个款件还能买到要想给来份请问那哪怎样么好不行没可以多少]"
 )
 
 
@@ -181,7 +204,8 @@ def stem(word: str) -> str:
 _ASKING_CJK = re.compile(
     "什么|怎么|么办|多少|哪个|哪些|可以|有没|没有|一个|一下|一件|这个|那个|这款|请问|还是|想要"
 )
-_WEAK = frozenset(stem(w) for w in (*COMMON_ADJECTIVES, "good", "nice", "well", "really", "want"))
+_WEAK_WORDS = "good nice well really want how what which who when where why"
+_WEAK = frozenset(stem(w) for w in (*COMMON_ADJECTIVES, *_WEAK_WORDS.split()))
 
 
 @lru_cache(maxsize=8192)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from harness_cli.models.builtin.amounts import CJK_N, COUNT, MONEY, N, amounts, counts
 from harness_cli.models.builtin.language import (
-    CJK_NUMBERS,
     COMMON_ADJECTIVES,
     NEXT,
     NUMBER_WORDS,
@@ -18,10 +18,8 @@ from harness_cli.models.builtin.language import (
 from harness_cli.models.builtin.prompt import Listing, Product
 from harness_cli.models.builtin.reading import Scene
 
-_CJK_N = "[" + "".join(CJK_NUMBERS) + "]{1,3}"
-_N = rf"(?:\d{{1,3}}|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))}|{_CJK_N})"
 NUMBERED = re.compile(
-    rf"\b(?:links?|number|no\.?|item|product)\s*#?\s*{_N}\b|链接\s*{_N}|第?{_CJK_N}[号款](?:链接|商品)?"
+    rf"\b(?:links?|number|no\.?|item|product)\s*#?\s*{N}\b|链接\s*{N}|第?{CJK_N}[号款](?:链接|商品)?"
     r"|#?\s*\d+\s*号?(?:链接|商品)?",
     re.IGNORECASE,
 )
@@ -29,19 +27,6 @@ NUMBERED = re.compile(
 _JOIN = (
     r"\s*(?:,|，|、|/|&|\band\b|\bor\b|\bvs\.?|\bversus\b|\bwith\b|\bto\b|和|跟|与|还是|或|比)\s*"
 )
-_CJK_SUM = "[" + "".join(CJK_NUMBERS) + "百千]{1,6}"
-_MONEY = re.compile(
-    r"(?:¥|￥|\$|rmb\s?)\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s*(?:yuan|rmb|dollars?|bucks|元|块)"
-    r"|\b(?:under|below|less than|within|budget(?: of| is)?)\s+(\d{2,5})\b(?!\s*(?:day|hour|%))"
-    rf"|(\d{{2,5}}|{_CJK_SUM})\s*(?:块钱?|元|以内|以下|左右|之内)",
-    re.IGNORECASE,
-)
-_UNITS = (
-    r"(?:x\b|pcs|pieces?|units?|sets?|pairs?|box(?:es)?|bottles?|packs?|bags?|copies|of\s+(?:them|these"
-    r"|those|it|this|that|#|link)|件|个|双|套|盒|瓶|条|份|包|只|支|袋|把|台|组)"
-)
-_COUNT = re.compile(rf"(?<![\d.#第])({_N})\s*{_UNITS}|[x×*]\s*(\d{{1,3}})\b", re.IGNORECASE)
-_BUY = re.compile(rf"(?:\b(?:buy|order|take|get|want)\s+|买|拍|要|下单)({_N})(?!\d)", re.IGNORECASE)
 _OTHER_UNIT = re.compile(
     r"^\s*(?:%|percent|yuan|rmb|days?|hours?|months?|years?|cm|mm|kg|g\b|ml|l\b|inch|元|块|天|小时"
     r"|个月|年|折|斤|克|厘米|岁|点|分钟|号码|am\b|pm\b|:\d)",
@@ -91,8 +76,8 @@ def mentions(comment: str, scene: Scene) -> Mentions:
     return Mentions(
         said=both,
         pointed=None if both else pointed(scene),
-        money=_amounts(comment),
-        counts=_counts(comment),
+        money=amounts(comment),
+        counts=counts(comment),
         ambiguous=ambiguous and not both,
         named=bool(named),
     )
@@ -110,10 +95,10 @@ def explicit(comment: str, goods: Listing) -> tuple[int, ...]:
     """The numbers a comment gives products by, in their order."""
     labels = {*goods.labels, "link", "number", "no.", "no", "item", "product", "lot"}
     latin = "|".join(sorted((re.escape(x) + r"s?" for x in labels if x.isascii()), key=len)[::-1])
-    signs = rf"(?:#\s*|№\s*)({_N})|(\d{{1,3}}|{_CJK_N})\s*(?:#|号)"
-    one = rf"{signs}|(?:{latin})\s*#?\s*({_N})\b|链接\s*({_N})"
+    signs = rf"(?:#\s*|№\s*)({N})|(\d{{1,3}}|{CJK_N})\s*(?:#|号)"
+    one = rf"{signs}|(?:{latin})\s*#?\s*({N})\b|链接\s*({N})"
     ranks = rf"{'|'.join(NUMBER_WORDS)}|\d+(?:st|nd|rd|th)"
-    ordinal = rf"\b({ranks})\s+(?:one|{latin})\b|第\s*({_N})\s*[个款件号条]"
+    ordinal = rf"\b({ranks})\s+(?:one|{latin})\b|第\s*({N})\s*[个款件号条]"
     found: list[tuple[int, int]] = []
     for match in re.finditer(f"{one}|{ordinal}", comment, re.IGNORECASE):
         text = next(g for g in match.groups() if g)
@@ -198,7 +183,7 @@ def _number(text: str) -> int:
 def _joined(comment: str, end: int, goods: Listing) -> list[tuple[int, int]]:
     """Numbers that are joined on: "links 1 and 3"."""
     found = []
-    while match := re.compile(rf"{_JOIN}(?:#\s*)?({_N})(?![\d.%])", re.IGNORECASE).match(
+    while match := re.compile(rf"{_JOIN}(?:#\s*)?({N})(?![\d.%])", re.IGNORECASE).match(
         comment, end
     ):
         number = _number(match[1])
@@ -211,7 +196,7 @@ def _joined(comment: str, end: int, goods: Listing) -> list[tuple[int, int]]:
 
 def _joined_before(comment: str, start: int, goods: Listing) -> list[tuple[int, int]]:
     """Numbers before a joined one: "1和3号"."""
-    match = re.search(rf"(?<![\d.])(\d{{1,3}}|{_CJK_N}){_JOIN}$", comment[:start], re.IGNORECASE)
+    match = re.search(rf"(?<![\d.])(\d{{1,3}}|{CJK_N}){_JOIN}$", comment[:start], re.IGNORECASE)
     if match and goods.numbered(_number(match[1])):
         return [(match.start(1), _number(match[1]))]
     return []
@@ -220,7 +205,7 @@ def _joined_before(comment: str, start: int, goods: Listing) -> list[tuple[int, 
 def _bare(comment: str, goods: Listing) -> list[tuple[int, int]]:
     """Plain digits that are listed numbers and carry no unit."""
     found = []
-    taken = [m.span() for m in (*_MONEY.finditer(comment), *_COUNT.finditer(comment))]
+    taken = [m.span() for m in (*MONEY.finditer(comment), *COUNT.finditer(comment))]
     for match in re.finditer(
         r"(?<![\d.\w])\d{1,2}(?![\d.]|\w)|(?<=[^\x00-\x7f])\d{1,2}(?=[^\d.])", comment
     ):
@@ -229,22 +214,6 @@ def _bare(comment: str, goods: Listing) -> list[tuple[int, int]]:
         if listed and not inside and not _OTHER_UNIT.match(comment[match.end() :]):
             found.append((match.start(), int(match[0])))
     return found
-
-
-def _amounts(comment: str) -> tuple[float, ...]:
-    found = ("".join(groups) for groups in _MONEY.findall(comment))
-    values = ((float(t) if t[0].isdigit() else number_of(t)) for t in found)
-    return tuple(float(v) for v in values if v)
-
-
-def without_amounts(comment: str) -> str:
-    """A comment without sums of money."""
-    return _MONEY.sub(" ", comment)
-
-
-def _counts(comment: str) -> tuple[int, ...]:
-    found = [a or b for a, b in _COUNT.findall(comment)] or _BUY.findall(comment)
-    return tuple(n for n in (number_of(f) for f in found) if n)
 
 
 def _share(comment: str, product: Product, goods: Listing) -> float:

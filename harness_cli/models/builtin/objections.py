@@ -39,6 +39,12 @@ class Demand:
     """Words and figures it objects to."""
     any: bool = False
 
+    @property
+    def open(self) -> bool:
+        """Whether it says what is wrong without naming what to do."""
+        named = self.skills or self.tools or self.load or self.shorter or self.plain
+        return self.any and not named and not self.avoid
+
 
 def demand(scene: Scene, turn: Turn) -> Demand:
     """Everything the objections of this turn ask for together."""

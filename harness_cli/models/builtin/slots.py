@@ -8,6 +8,8 @@ from harness_cli.models.builtin.language import is_chinese
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.skilltext import slots_of
 
+LONG_NAME = 4
+"""More words than a name has: such a text in another language is not said instead."""
 MAX_ROWS = 4
 """A list is told by at most so many of its rows."""
 
@@ -45,7 +47,7 @@ class Facts:
         text = _text(value, self.language)
         if text is None and path and path[0].startswith(("zh_", "en_")):
             text = _text(self._follow(self.data, [path[0][3:], *path[1:]]), self.language)
-            foreign = text is not None and path[0][0] == "z" and re.search(r"[A-Za-z]{3}", text)
+            foreign = text is not None and path[0][0] == "z" and len(text.split()) > LONG_NAME
             text = None if foreign and not is_chinese(str(text)) else text
         return text
 

