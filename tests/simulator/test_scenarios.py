@@ -12,7 +12,7 @@ import pytest
 from harness_cli.errors import BadFile
 from harness_cli.records.harness import Tool
 from harness_cli.records.item import EvalsetHeader, Item
-from harness_cli.records.reader import read_yaml
+from harness_cli.records.reader import load_yaml, read_yaml
 from harness_cli.simulator.marketing import Marketing
 from harness_cli.simulator.sandbox import SandboxExecutor
 from harness_cli.simulator.scenarios.__main__ import main
@@ -77,6 +77,14 @@ def test_headers_carry_counts_digests_provenance_and_seal(name):
         assert split_digest(members) == digest
     assert header.seal.splits == (("test",) if name == "live_stream_qa" else ())
     assert len({i.id for i in items}) == len(items)
+
+
+def test_the_last_entry_of_the_freeze_record_names_what_is_here():
+    text = (EVALSETS / "frozen.yaml").read_text()
+    last = load_yaml(text, name="frozen.yaml")["frozen"][-1]
+    assert last["catalogue"] == WORLD.digest
+    for name in SETS:
+        assert last[name] == read_yaml(EVALSETS / name / "evalset.yaml", EvalsetHeader).digests
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])

@@ -76,7 +76,7 @@ class Scene:
         other = self.other_link(rng, room, link)
         if kind == "name" and self.short_name(room, product, language) is None:
             kind = "link"
-        form = kind if kind in ("link", "name") else "pronoun"
+        form = {"anchor": "pronoun", "current": "pronoun", "history": "recalled"}.get(kind, kind)
         template = pick(rng, self.context.refs[form][self.split].of(language))
         words = self._fill(template, room, link, product, language)
         if kind == "anchor":
