@@ -8,6 +8,7 @@ import msgspec
 
 from harness_cli import __version__
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.harness.fixes import FIXES
 
 Level = Literal["error", "warning", "note"]
 _PLACE = re.compile(r":(?P<line>\d+)(?::(?P<column>\d+))?: ")
@@ -25,6 +26,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """`<subject>/<what>`, stable: `skill/name`, `hook/unknown-check` … ."""
     message: str
     fix: str = ""
+    """What to do about it; the rule's own when none is given."""
+
+    def __post_init__(self) -> None:
+        if not self.fix:
+            msgspec.structs.force_setattr(self, "fix", FIXES.get(self.rule, ""))
 
     @property
     def place(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness_cli.errors import BadFile
+from harness_cli.harness.decode_fixes import fix_for
 from harness_cli.harness.findings import Finding, of_error
 from harness_cli.records.reader import decode, line_of, load_yaml, text_of
 
@@ -17,6 +18,7 @@ _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _MOST = 20
 """Mistakes reported per file."""
+_SYNTAX = "look for a quote, a bracket or an indent that is missing or too much"
 
 
 def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
@@ -25,7 +27,11 @@ def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | N
         text = text_of(data, name=path)
         value = _load_json(text, path) if path.endswith(".json") else load_yaml(text, name=path)
     except BadFile as exc:
-        return None, [of_error(exc, path, rule)]
+        found = of_error(exc, path, rule)
+        return None, [msgspec.structs.replace(found, fix=exc.hint or _SYNTAX)]
+    if value is None:
+        message, fix = "the file is empty", "fill it or remove it"
+        return None, [Finding(path=path, line=1, rule=rule, message=message, fix=fix)]
     record, findings = read_value(value, kind, path, rule, text)
     version = value.get("schema", 1) if isinstance(value, dict) else 1
     if hasattr(kind, "schema") and version != 1 and not findings:
@@ -65,7 +71,8 @@ def read_value(
             missing = _MISSING.search(str(exc.__cause__))
             if missing and [*steps, missing["name"]] in taken:
                 break  # it stands in the file, wrong, and has been reported
-            findings.append(_finding(exc, steps, path, rule, text))
+            fix = exc.hint or fix_for(str(exc.__cause__), kind, steps)
+            findings.append(_finding(str(exc.__cause__), steps, path, rule, text, fix))
             if missing or not steps:
                 break
             taken.append(steps)
@@ -84,8 +91,9 @@ def _place(exc: BadFile, value: Any, kind: Any) -> list[str | int]:
     return [*steps, unknown["name"]] if unknown else steps
 
 
-def _finding(exc: BadFile, steps: list[str | int], path: str, rule: str, text: str) -> Finding:
-    cause = str(exc.__cause__)
+def _finding(
+    cause: str, steps: list[str | int], path: str, rule: str, text: str, fix: str
+) -> Finding:
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
     message, shown = _PATH.sub("", cause), where.lstrip(".")
     return Finding(
@@ -93,7 +101,7 @@ def _finding(exc: BadFile, steps: list[str | int], path: str, rule: str, text: s
         line=line_of(text, f"${where}") if text else 0,
         rule=rule,
         message=f"{message} at `{shown}`" if shown and "unknown field" not in cause else message,
-        fix=exc.hint or "",
+        fix=fix,
     )
 
 

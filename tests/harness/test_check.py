@@ -43,13 +43,17 @@ WRONG = [
     (H, '["(?i)guarantee"]', '["("]', "hook/setting", 8, "quotes"),
     (H, '["(?i)guarantee"]', '"x"', "hook/setting", 8, "[…, …]"),
     (H, "on: reply", "on: replies", "hook/setting", 8, "reply, comment, arguments"),
-    (H, "event: before_reply", "event: before_replies", "hook/file", 3, ""),
+    (H, "event: before_reply", "event: before_replies", "hook/file", 3,
+     "did you mean `before_reply`?"),
+    (H, "schema: 1", "schema: [", "hook/file", 3, "bracket"),
     (H, "event: before_reply", "event: before_reply\nwhen: chanel == private", "hook/condition", 4,
      "did you mean `channel`?"),
     (H, "name: reply-length", "name: other", "hook/name", 2, "name: reply-length"),
     (H, "schema: 1", "schema: 9", "file/schema", 1, "harness migrate"),
     (H, "action: retry", "action: retry\ntimeout_s: 0", "hook/time", 10, ""),
-    (H, "action: retry", "action: retri", "hook/file", 9, ""),
+    (H, "action: retry", "action: retri", "hook/file", 9, "did you mean `retry`?"),
+    (H, "action: retry", "action: retry\nmax_retries: many", "hook/file", 10, "whole number"),
+    (H, "event: before_reply\n", "", "hook/file", 1, "add `event: …`"),
     (H, "action: retry", "acton: retry", "hook/file", 9, "did you mean `action`?"),
     (H, "action: retry", "action: retry\ncommand: [hooks/none.py]", "hook/command", 10, "commit"),
     (H, "action: retry", "action: retry\ncommand: [x]", "hook/empty", 3, "give it one"),
@@ -77,7 +81,8 @@ WRONG = [
     (P, "value: 80", "value: 20", "pipeline/constraint", 9, "widen"),
     (P, "range: [40, 200]", "range: [200, 40]", "pipeline/constraint", 9, ""),
     (P, "range: [40, 200]", "range: [40]", "pipeline/file", 9, ""),
-    (P, "value: 80", "value: eighty", "pipeline/file", 9, ""),
+    (P, "value: 80", "value: eighty", "pipeline/file", 9, "whole number"),
+    (P, "role: user", "role: viewer", "pipeline/file", 7, "known: system, user"),
     # blocks
     ("prompts/blocks/base.md", "{% for", "{% fro", "block/template", 2, ""),
     ("prompts/blocks/base.md", "constraints.reply_length", "constraints.reply", "block/variable", 1,
@@ -106,6 +111,7 @@ def test_each_mistake_is_an_error_at_its_line_with_its_fix(path, old, new, rule,
     findings = [f for f in broken(path, old, new) if f.level == "error"]
     fitting = [f for f in findings if (f.rule, f.line) == (rule, line) and fix in f.fix]
     assert fitting, findings
+    assert all(f.fix for f in findings)
     assert fitting[0].path in (path, "tools/load_skill.yaml")
     with pytest.raises(BadFile):
         state_from_files(changed_files({path: FILES[path].replace(old, new)}))

@@ -71,6 +71,7 @@ def test_each_kind_of_file_is_checked(place, path, text, rule, line, fix):
     (place / path).write_text(text)
     found = [f for f in check_project(place) if f.rule == rule]
     assert any((f.line, f.level) == (line, "error") and fix in f.fix for f in found), found
+    assert all(f.fix for f in found)
     assert {f.path for f in found} <= {path, path.rpartition("/")[0], ITEMS}
 
 

@@ -101,6 +101,7 @@ def test_a_broken_skill_is_refused_with_its_line_and_the_fix(data, line, says, f
     skill, findings = read_skill(data, PATH)
     assert skill is None
     wrong = [f for f in findings if f.level == "error"]
+    assert all(f.fix for f in wrong)
     assert any(f.line == line and says in f.message and fix in f.fix for f in wrong), wrong
     with pytest.raises(BadFile, match=r"skills/a/SKILL\.md"):
         parse_skill(data, PATH)
