@@ -1,7 +1,8 @@
 """Put the shipped content into the wheel from its one copy in the source tree.
 
-Everything else is in pyproject.toml. `harness_repo/`, `evalsets/` and the templates stand beside the
-package in the source tree, where people edit them; a wheel carries them as `harness_cli/content/`.
+Everything else is in pyproject.toml. `harness_repo/`, `evalsets/` and the templates stand beside
+the package in the source tree, where people edit them; a wheel carries them as
+`harness_cli/content/`.
 """
 
 import shutil
@@ -17,6 +18,7 @@ class BuildWithContent(build_py):
     """`build_py`, then the content folders beside the modules."""
 
     def run(self) -> None:
+        """Build, then copy."""
         super().run()
         if self.editable_mode:
             return

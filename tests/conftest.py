@@ -32,7 +32,8 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory):
     )
     os.environ.pop("NO_COLOR", None)
     (home / "gitconfig").write_text(
-        "[user]\n\tname = Test Person\n\temail = test@example.invalid\n[init]\n\tdefaultBranch = main\n"
+        "[user]\n\tname = Test Person\n\temail = test@example.invalid\n"
+        "[init]\n\tdefaultBranch = main\n"
     )
     yield home
     os.environ.clear()

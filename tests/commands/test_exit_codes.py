@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -48,8 +49,7 @@ def test_a_bug_exits_70_with_a_traceback_and_a_report_file(isolated_session):
     assert done.returncode == 70
     assert "ValueError: a bug" in done.stderr
     path = done.stderr.rsplit("with the file ", 1)[1].strip()
-    with open(path) as file:
-        assert "ValueError: a bug" in file.read()
+    assert "ValueError: a bug" in Path(path).read_text()
 
 
 def test_the_nearest_name_is_offered():

@@ -1,7 +1,6 @@
 """Canonical JSON and whole files."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +43,7 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path):
     write_json(tmp_path / "a" / "x.json", {"é": 1})
     write_json(tmp_path / "a" / "x.json", {"é": 2})
     assert json.loads((tmp_path / "a" / "x.json").read_text()) == {"é": 2}
-    assert os.listdir(tmp_path / "a") == ["x.json"]
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["x.json"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -53,7 +52,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         write_atomic(path, "no bytes")
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["x"]
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
 KILLED = """
