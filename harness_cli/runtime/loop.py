@@ -87,4 +87,5 @@ async def converse(session: Session) -> None:
             raise Ended(StopReason.TIMEOUT, "the whole-trajectory limit ran out")
         if await one_round(session):
             return
-    raise Ended(StopReason.MAX_ROUNDS, "no reply passed within the round limit")
+    stop = StopReason.GATE_FAILED if session.gate_failed else StopReason.MAX_ROUNDS
+    raise Ended(stop, "no reply passed within the round limit")

@@ -1,5 +1,7 @@
 """The ReAct baseline (TR Table 14, first row): one prompt, the same tools, no modular harness."""
 
+import re
+
 import msgspec
 
 from harness_cli.records.harness import Block, HarnessState, Pipeline
@@ -12,6 +14,8 @@ Work in a loop of reasoning and acting: think about what you need to know, call 
 you, read their results, and go on until you can answer. Then write the reply alone: one or two
 spoken sentences, in the viewer's language. Say only what the tools or the FAQ told you.
 """
+_CONTEXT = re.compile(r"\{[{%][^}]*\b(?:products|room|request)\b")
+_HARNESS = re.compile(r"\{[{%][^}]*\b(?:skills|loaded|constraints)\b")
 
 
 def react_state(state: HarnessState) -> HarnessState:
@@ -19,12 +23,12 @@ def react_state(state: HarnessState) -> HarnessState:
 
     A harness may bring its own as `prompts/pipeline.react.yaml`.
     """
-    tools = tuple(t for t in state.tools if t.name != "load_skill")
+    tools = tuple(t for t in state.tools if t.operation != "load_skill")
     own = state.pipelines.get(REACT_BLOCK)
     if own is not None:
         return msgspec.structs.replace(state, tools=tools, skills=(), hooks=())
     known = state.pipelines.get("default") or Pipeline(blocks=())
-    kept = tuple(b for b in known.blocks if b.name in CONTEXT_BLOCKS or b.role == "user")
+    kept = tuple(b for b in known.blocks if b.role == "user" or _is_context(state, b))
     return msgspec.structs.replace(
         state,
         tools=tools,
@@ -35,5 +39,7 @@ def react_state(state: HarnessState) -> HarnessState:
     )
 
 
-CONTEXT_BLOCKS = ("room", "products", "faq", "history", "anchor", "events", "request", "comments")
-"""Blocks of the default pipeline that state the context and no rule of behaviour."""
+def _is_context(state: HarnessState, block: Block) -> bool:
+    """A block that states the room or the request, and nothing of skills or limits."""
+    text = state.blocks.get(block.name, "")
+    return bool(_CONTEXT.search(text)) and not _HARNESS.search(text)

@@ -82,6 +82,9 @@ class Session:
     hooks: list[HookEvent] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    """Texts that the stop gate or `after_model` refused."""
+    gate_failed: bool = False
+    """The last round ended in a refused text."""
     skills: list[str] = field(default_factory=list)
     reply_skills: list[str] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)

@@ -65,6 +65,7 @@ async def one_round(session: Session) -> bool:
         raise ended_by(ruling)
     reply = await ask(session)
     asked = read_calls(session, reply)
+    session.gate_failed = False
     text = (reply.content or "").strip()
     ruling, moment = await session.ask_hooks("after_model", answer=reply, asked=asked, reply=text)
     session.keep_hooks(ruling, of_step=True)
@@ -105,6 +106,7 @@ async def stop_gate(session: Session, reply: ChatReply, text: str) -> bool:
 
 def try_again(session: Session, reply: ChatReply, message: str) -> None:
     """Put a refused text and what hooks say about it into the history, for the next round."""
+    session.gate_failed = True
     session.said.append((reply.content or "").strip())
     session.messages.append(assistant_turn(reply, (), reasoning=False))
     session.messages.append(hook_turn(message))

@@ -18,6 +18,7 @@ from harness_cli.records.harness import McpLock, McpServer, Tool
 from harness_cli.records.request import Request, Room
 from harness_cli.records.trajectory import ToolErrorKind
 from harness_cli.runtime.mcp import McpExecutor, locked
+from harness_cli.runtime.mcp_server import Connection
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
 CATALOGUE = Path(__file__).parents[2] / "evalsets" / "catalogue"
@@ -186,6 +187,24 @@ def test_a_rollout_starts_a_server_outside_the_limit_of_the_call(stage):
     assert done.calls[0].result.content == "xr"
 
 
+def revision(config):
+    """The protocol revision that client and server agree on."""
+
+    async def run():
+        connection = Connection("raw", config, catalogue=CATALOGUE)
+        try:
+            await connection.start()
+            return connection._client.protocol_version
+        finally:
+            await connection.close()
+
+    return asyncio.run(run())
+
+
+def test_an_older_server_is_met_by_initialize():
+    assert revision(server("plain")) < "2026"
+
+
 # The shipped marketing server
 
 MARKETING = McpServer(
@@ -251,6 +270,11 @@ needs_catalogue = pytest.mark.skipif(
 @needs_catalogue
 def test_the_marketing_server_answers_over_stdio():
     check_four(marketing(MARKETING, _all_four))
+
+
+@needs_catalogue
+def test_a_server_that_knows_the_stateless_revision_speaks_it():
+    assert revision(MARKETING) == "2026-07-28"
 
 
 @needs_catalogue

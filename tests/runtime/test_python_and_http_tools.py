@@ -130,7 +130,7 @@ async def shop():
             web.get("/secret", secret),
         ]
     )
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

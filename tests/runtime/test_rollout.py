@@ -5,6 +5,8 @@ import json
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness_cli.errors import BudgetReached, ProviderError, ToolError
 from harness_cli.models.scripted import ScriptedPolicy, tool_reply
@@ -411,3 +413,136 @@ def test_model_and_tool_calls_go_through_the_log_with_their_indices(stage):
 def _raw_call(arguments):
     call = RawToolCall(id="c", name="get_product", arguments=arguments)
     return ChatReply(tool_calls=(call,), finish_reason="tool_calls")
+
+
+def test_rounds_that_end_in_a_refused_text_are_a_failed_gate(stage):
+    gate = stage.hook(
+        "gate", "before_reply", "forbid_pattern", settings={"patterns": ["bad"]}, max_retries=9
+    )
+    done = stage.run(["bad 1", "bad 2", "Fine."], gate, limits=Limits(rounds=2))
+    assert (done.stop, done.route) == (StopReason.GATE_FAILED, Route.COMPACT)
+
+
+def test_the_react_prompt_keeps_the_room_and_the_request_and_no_rule(stage):
+    from harness_cli.records.harness import Block, Pipeline
+
+    names = ("rules", "limits", "products", "comments")
+    blocks = {
+        "rules": "Always smile.",
+        "limits": "{{ request.channel }} {{ constraints }}",
+        "products": "{% for p in products %}{{ p.name }};{% endfor %}",
+        "comments": "{{ request.comments[0].text }}",
+    }
+    pipeline = Pipeline(
+        blocks=tuple(Block(name=n, role="user" if n == "comments" else "system") for n in names)
+    )
+    state = stage.state(pipelines={"default": pipeline}, blocks=blocks)
+    stage.run(["Hi."], state=state, kind="react")
+    system, user = stage.policy.requests[0].messages
+    assert system["content"].startswith("You are the host")
+    assert system["content"].endswith("Sunscreen SPF50;")
+    assert "smile" not in system["content"]
+    assert user["content"] == "How much is #1?"
+
+
+def test_a_cancelled_rollout_leaves_nothing_behind(stage):
+    ended = []
+
+    async def hangs(request):
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append(True)
+
+    from harness_cli.runtime.loop import rollout
+
+    async def act():
+        agent = stage.agent([hangs])
+        work = asyncio.ensure_future(rollout(stage.ask_for(), agent, request_id="r"))
+        await asyncio.sleep(0.02)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await asyncio.sleep(0)
+        return [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+
+    assert asyncio.run(act()) == []
+    assert ended == [True]
+
+
+WORDS = st.sampled_from(["89 yuan.", "bad", "", " ", "<think>x", "</think>y", None, "x" * 300])
+RAW = st.one_of(
+    st.sampled_from(['{"link_id": 1}', "{bad", "[1]", "null", "", '"{}"', '{"skill": "item-qa"}']),
+    st.text(max_size=20),
+)
+CALLS = st.lists(
+    st.builds(
+        RawToolCall,
+        id=st.sampled_from(["", "a", "b"]),
+        name=st.sampled_from(["get_product", "move_product", "load_skill", "refuse", "none", ""]),
+        arguments=RAW,
+    ),
+    max_size=3,
+).map(tuple)
+ANSWERS = st.one_of(
+    st.builds(
+        ChatReply,
+        content=WORDS,
+        tool_calls=CALLS,
+        reasoning=st.sampled_from([None, "hm"]),
+        finish_reason=st.sampled_from(["stop", "tool_calls", "length", "content_filter"]),
+    ),
+    st.sampled_from(["server", "timeout", "malformed"]).map(
+        lambda kind: ProviderError.of(kind, "x", retryable=True)
+    ),
+)
+GATES = [
+    ("request_valid", "request", {}),
+    ("malformed_output", "after_model", {}),
+    ("parallel_mutations", "after_model", {}),
+    ("repeat_call", "after_model", {"limit": 1}),
+    ("loop_stop", "after_model", {"limit": 2}),
+    ("arguments_schema", "before_tool", {}),
+    ("tool_result_schema", "after_tool", {}),
+    ("forbid_pattern", "before_reply", {"patterns": ["bad"]}),
+    ("reply_skill_required", "before_reply", {}),
+    ("length", "before_reply", {"max_chars": 100}),
+    ("forbid_pattern", "after_reply", {"patterns": ["bad"]}),
+]
+ACTIONS = st.sampled_from(["allow", "rewrite", "retry", "deny", "fallback", "suppress"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    answers=st.lists(ANSWERS, max_size=6),
+    gates=st.lists(st.tuples(st.sampled_from(GATES), ACTIONS), max_size=4),
+    channel=st.sampled_from(["public", "private"]),
+)
+def test_whatever_a_model_says_the_rollout_ends_and_its_history_is_valid(answers, gates, channel):
+    from conftest import Stage
+
+    stage = Stage()
+    hooks = [
+        stage.hook(f"h{n}", event, check, action, settings=with_)
+        for n, ((check, event, with_), action) in enumerate(gates)
+    ]
+    done = stage.run(answers, *hooks, request=stage.ask_for(channel=channel))
+    assert done.error is None or not done.error.startswith("runtime:"), done.error
+    assert "<think>" not in done.reply
+    assert "</think>" not in done.reply
+    assert channel == "private" or done.route is not Route.CONSERVATIVE
+    assert (done.route is Route.SUPPRESSED) <= (done.reply == "")
+    for request in stage.policy.requests:
+        open_calls: list[str] = []
+        for message in request.messages:
+            if message["role"] == "tool":
+                assert message["tool_call_id"] == open_calls.pop(0)
+                continue
+            assert not open_calls
+            calls = message.get("tool_calls", ())
+            open_calls = [c["id"] for c in calls]
+            assert len(set(open_calls)) == len(open_calls)
+            assert all(isinstance(json.loads(c["function"]["arguments"]), dict) for c in calls)
+        assert not open_calls
+    assert len(done.steps) <= len(stage.policy.requests)
+    assert msgspec.json.decode(msgspec.json.encode(done), type=Trajectory) == done
