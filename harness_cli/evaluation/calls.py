@@ -4,7 +4,6 @@ Before anything new is asked, everything this rollout has recorded is on the dis
 moment loses at most the calls in flight, and a resumed rollout goes on with its next call.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -18,7 +17,7 @@ from harness_cli.records.chat import ChatReply, ChatRequest, Message
 from harness_cli.records.journal import CallError, ModelRecord, ToolRecord
 from harness_cli.records.trajectory import ToolResult
 from harness_cli.records.verdict import Verdict
-from harness_cli.store.journal import Journal
+from harness_cli.store.journal import Batch, Journal
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -73,7 +72,7 @@ class JournaledCalls:
         self._recorded = recorded
         self._messages: tuple[Message, ...] = ()
         self._chain = b""
-        self._unsettled: list[asyncio.Future[None]] = []
+        self._unsettled: Batch | None = None
         self.replayed = 0
         self.fresh = 0
         self.diverged = False
@@ -127,14 +126,13 @@ class JournaledCalls:
 
     async def settled(self) -> None:
         """Wait until everything recorded so far is on the disk."""
-        waiting, self._unsettled = self._unsettled, []
-        for ack in waiting:
-            if not ack.done():
-                await ack
+        # Batches are written in order: the last one is on the disk after all before it.
+        if self._unsettled is not None and not self._unsettled.done:
+            await self._unsettled
 
     def _write(self, record: ModelRecord | ToolRecord) -> None:
         self.fresh += 1
-        self._unsettled.append(self._journal.append(record))
+        self._unsettled = self._journal.append(record)
 
     def _model(self, index: int, digest: str, **outcome: Any) -> ModelRecord:
         return ModelRecord(

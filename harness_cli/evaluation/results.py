@@ -25,8 +25,12 @@ def item_result(
     *,
     judge_error: str | None = None,
     timed: bool = True,
+    digest: str = "",
 ) -> ItemResult:
-    """The line of a report for one rollout; `timed` is False when it was partly replayed."""
+    """The line of a report for one rollout; `timed` is False when it was partly replayed.
+
+    `digest` is `trajectory_digest` of its compact form (`evaluation.texts`).
+    """
     judged = verdict.scores if verdict else {}
     scores = {} if trajectory.errored else item_scores(item, trajectory, judged)
     reason = judge_error or (verdict.unscored_reason if verdict else None)
@@ -54,7 +58,7 @@ def item_result(
         input_tokens=_total([reply.usage.input_tokens for reply in replies]),
         output_tokens=_total([reply.usage.output_tokens for reply in replies]),
         cost=_total([reply.cost for reply in replies]),
-        trajectory_sha256=trajectory_digest(trajectory),
+        trajectory_sha256=digest,
         wall_s=trajectory.wall_s if fresh else None,
         ttft_s=replies[0].ttft_s if fresh and replies else None,
     )
@@ -90,7 +94,11 @@ def hooks_fired(trajectory: Trajectory) -> tuple[str, ...]:
 
 
 def trajectory_digest(trajectory: Trajectory) -> str:
-    """SHA-256 of a trajectory without clocks: equal for two rollouts that did the same."""
+    """SHA-256 of a trajectory without clocks: equal for two rollouts that did the same.
+
+    The compact form is digested, in which long prompt texts stand as their digests: hashing the
+    same 8 KB for every item would cost more than everything else here.
+    """
     return sha256(_sorted(without_clocks(msgspec.to_builtins(trajectory)))).hexdigest()
 
 

@@ -11,13 +11,13 @@ from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
 from harness_cli.evaluation.gate import Gate, RunStopped
 from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.redaction import Cleaner
-from harness_cli.evaluation.results import item_result
+from harness_cli.evaluation.results import item_result, trajectory_digest
 from harness_cli.evaluation.texts import Texts
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.base import Judge
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.item import Item
-from harness_cli.records.journal import ItemRecord, VerdictRecord
+from harness_cli.records.journal import ItemRecord, TrajectoryRecord, VerdictRecord
 from harness_cli.records.trajectory import StopReason, Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 from harness_cli.runtime.agent import Agent
@@ -115,13 +115,15 @@ async def run_item(job: Job, work: Work) -> ItemResult:
         recorded=work.recorded,
     )
     trajectory = await _trajectory(job, work, calls)
-    for record in job.texts.records(item.id, work.repeat, trajectory):
-        job.journal.append(record)
+    texts, compact = job.texts.compact(trajectory)
+    for text in texts:
+        job.journal.append(text)
+    job.journal.append(TrajectoryRecord(item=item.id, repeat=work.repeat, trajectory=compact))
     verdict, error = await _judged(job, work, trajectory, replayed=calls.complete)
     assertions = () if trajectory.errored else check_assertions(item, trajectory)
-    resumed = calls.replayed > 0
+    resumed, digest = calls.replayed > 0, trajectory_digest(compact)
     result = item_result(
-        item, trajectory, verdict, assertions, judge_error=error, timed=not resumed
+        item, trajectory, verdict, assertions, judge_error=error, timed=not resumed, digest=digest
     )
     job.journal.append(
         VerdictRecord(item=item.id, repeat=work.repeat, verdict=verdict, error=error)

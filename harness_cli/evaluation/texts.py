@@ -1,13 +1,13 @@
 """Long prompt texts are journaled once: a shipped system prompt has 8 KB and is mostly the same."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from harness_cli.records.journal import TextRecord, TrajectoryRecord
-from harness_cli.records.trajectory import Step, Trajectory
+from harness_cli.records.journal import TextRecord
+from harness_cli.records.trajectory import Trajectory
 from harness_cli.store.runs import REF, TEXTS
 
 LONG = 512
@@ -20,45 +20,42 @@ class Texts:
     """The writing side of `RunFolder.trajectories`: which texts stand in the journal already.
 
     It knows the last `TEXTS`, first in, first out, so memory is bounded where every item has a
-    prompt of its own; the reader keeps twice as many, so that one evicted by the trajectory that
-    refers to it is still there.
+    prompt of its own; the reader keeps twice as many and drops none before the trajectory that
+    follows them.
     """
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
         self._known: dict[str, str] = {}
 
-    def records(
-        self, item: str, repeat: int, trajectory: Trajectory
-    ) -> Iterator[TextRecord | TrajectoryRecord]:
-        """The records of one trajectory: first the texts that are new, then itself."""
-        steps: list[Step] = []
-        learned = 0
-        for step in trajectory.steps:
-            messages: list[dict[str, Any]] = []
-            for message in step.messages:
-                content = message.get("content", "")
-                if _kept_apart(message) and (content in self._known or learned < TEXTS):
-                    if content not in self._known:
-                        learned += 1
-                        yield self._learn(content)
-                    message = {**message, "content": {REF: self._known[content]}}
-                elif message.get("role") in SHARED and isinstance(content, str):
-                    message = {**message, "content": self._clean(content)}
-                messages.append(message)
-            steps.append(msgspec.structs.replace(step, messages=tuple(messages)))
-        kept = msgspec.structs.replace(trajectory, steps=tuple(steps))
-        yield TrajectoryRecord(item=item, repeat=repeat, trajectory=kept)
+    def compact(self, trajectory: Trajectory) -> tuple[list[TextRecord], Trajectory]:
+        """The trajectory with references for its long prompt texts, and those that are new.
+
+        Both are to be journaled at once, the texts first.
+        """
+        new: list[TextRecord] = []
+        steps = tuple(
+            msgspec.structs.replace(
+                step, messages=tuple(self._compacted(message, new) for message in step.messages)
+            )
+            for step in trajectory.steps
+        )
+        while len(self._known) > TEXTS:
+            del self._known[next(iter(self._known))]
+        return new, msgspec.structs.replace(trajectory, steps=steps)
+
+    def _compacted(self, message: dict[str, Any], new: list[TextRecord]) -> dict[str, Any]:
+        content = message.get("content")
+        if message.get("role") not in SHARED or not isinstance(content, str):
+            return message
+        if len(content) < LONG:
+            return {**message, "content": self._clean(content)}
+        if content not in self._known:
+            new.append(self._learn(content))
+        return {**message, "content": {REF: self._known[content]}}
 
     def _learn(self, text: str) -> TextRecord:
-        name = blake2b(text.encode(), digest_size=8).hexdigest()
-        record = TextRecord(id=name, text=self._clean(text))
+        clean = self._clean(text)
+        record = TextRecord(id=blake2b(clean.encode(), digest_size=16).hexdigest(), text=clean)
         self._known[text] = record.id
-        if len(self._known) > TEXTS:
-            del self._known[next(iter(self._known))]
         return record
-
-
-def _kept_apart(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    return message.get("role") in SHARED and isinstance(content, str) and len(content) >= LONG

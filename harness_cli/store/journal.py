@@ -9,11 +9,11 @@ loses nothing that was acknowledged, and at most the last line of the file is to
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,6 @@ _MIDDLE = b'","record":'
 _START = len(_HEAD) + 16 + len(_MIDDLE)
 _KIND = len(b'{"kind":"')
 _encode = msgspec.json.Encoder().encode
-_Ack = asyncio.Future[None]
 
 
 class Line(NamedTuple):
@@ -97,10 +96,40 @@ def cut_torn_tail(path: Path) -> int:
     return torn
 
 
-class Journal:
-    """The writing side. `append` encodes; the record is durable when its future is done.
+class Batch:
+    """Records that go to the disk together. Awaiting it waits until they are there."""
 
-    To be used within one running event loop; `close` waits for everything that was appended.
+    __slots__ = ("_failure", "_loop", "_waiting", "done", "lines")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.lines: list[bytes] = []
+        self.done = False
+        self._loop = loop
+        self._waiting: list[asyncio.Future[None]] = []
+        self._failure: HarnessError | None = None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if not self.done:
+            waiter = self._loop.create_future()
+            self._waiting.append(waiter)
+            yield from waiter
+        if self._failure is not None:
+            raise self._failure
+
+    def settle(self, failure: HarnessError | None) -> None:
+        """The records are on the disk, or will never be; called in the event loop."""
+        self.done, self._failure = True, failure
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Journal:
+    """The writing side. `append` encodes; the record is durable when its batch is awaited.
+
+    What is appended within one turn of the event loop is one batch, and the writer thread takes
+    all batches that wait at once. To be used within one running event loop; `close` waits for
+    everything that was appended.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +138,8 @@ class Journal:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if fresh:
             _sync_folder(path.parent)
-        self._queue: SimpleQueue[tuple[bytes, _Ack] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._open: Batch | None = None
         self._failure: HarnessError | None = None
         self.records = 0
         self.syncs = 0
@@ -117,66 +147,68 @@ class Journal:
         self._thread = threading.Thread(target=self._write_until_closed, daemon=True)
         self._thread.start()
 
-    def append(self, record: JournalRecord) -> _Ack:
-        """Hand one record to the writer; the future is done when it is on the disk."""
-        if self._failure:
+    def append(self, record: JournalRecord) -> Batch:
+        """Hand one record to the writer; await the batch to know it on the disk."""
+        if self._failure is not None:
             raise self._failure
-        data = _encode(record)
-        ack = self._loop.create_future()
+        if self._open is None:
+            self._open = Batch(self._loop)
+            self._loop.call_soon(self._hand_over)
+        self._open.lines.append(line_of(_encode(record)))
         self.records += 1
-        self._queue.put((line_of(data), ack))
-        return ack
+        return self._open
 
     async def close(self) -> None:
         """Write what is left and give the file back."""
+        self._hand_over()
         self._queue.put(None)
         while self._thread.is_alive():
             await asyncio.sleep(0.001)
         os.close(self._fd)
-        if self._failure:
+        if self._failure is not None:
             raise self._failure
+
+    def _hand_over(self) -> None:
+        if self._open is not None:
+            self._queue.put(self._open)
+            self._open = None
 
     def _write_until_closed(self) -> None:
         last = False
         while not last:
-            batch = [self._queue.get()]
+            taken = [self._queue.get()]
             try:
                 while True:
-                    batch.append(self._queue.get_nowait())
+                    taken.append(self._queue.get_nowait())
             except Empty:
                 pass
-            last = batch[-1] is None
-            entries = [entry for entry in batch if entry is not None]
-            if entries:
-                self._commit(entries)
+            last = taken[-1] is None
+            batches = [batch for batch in taken if batch is not None]
+            if batches:
+                self._commit(batches)
 
-    def _commit(self, entries: list[tuple[bytes, _Ack]]) -> None:
+    def _commit(self, batches: list[Batch]) -> None:
+        data = b"".join(line for batch in batches for line in batch.lines)
         try:
             if self._failure is None:
-                _write_all(self._fd, b"".join(line for line, _ in entries))
+                _write_all(self._fd, data)
                 os.fdatasync(self._fd)
                 self.syncs += 1
-                self.size += sum(len(line) for line, _ in entries)
+                self.size += len(data)
         except OSError as exc:
             self._failure = HarnessError(
                 f"the journal cannot be written: {exc.strerror}",
                 hint="make room and resume the run; what was acknowledged is safe",
             )
         try:
-            self._loop.call_soon_threadsafe(_acknowledge, entries, self._failure)
+            self._loop.call_soon_threadsafe(_settle, batches, self._failure)
         except RuntimeError:
             return  # the loop is gone: nobody waits for these any more
 
 
-def _acknowledge(entries: list[tuple[bytes, _Ack]], failure: HarnessError | None) -> None:
-    for _, ack in entries:
-        if ack.done():
-            continue
-        if failure is None:
-            ack.set_result(None)
-        else:
-            ack.set_exception(failure)
-            ack.exception()  # asked for, so that an unawaited one is no noise
+def _settle(batches: list[Batch], failure: HarnessError | None) -> None:
+    for batch in batches:
+        batch.settle(failure)
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -150,10 +150,11 @@ class RunFolder:
                 record = _text(line.data)
                 texts.pop(record.id, None)
                 texts[record.id] = record.text
-                if len(texts) > 2 * TEXTS:
+            elif line.kind == "trajectory":
+                if wanted is None or wanted(_key(line.data)):
+                    yield _with_texts(line.data, texts)
+                while len(texts) > 2 * TEXTS:
                     del texts[next(iter(texts))]
-            elif line.kind == "trajectory" and (wanted is None or wanted(_key(line.data))):
-                yield _with_texts(line.data, texts)
 
     def trajectory(self, item: str, repeat: int = 0) -> Trajectory:
         """The last rollout of one item. Raises `UnknownName` when the run has none."""
