@@ -35,6 +35,8 @@ GROUPS = {"product-qa": 0.16, "after-sales": 0.1, "promotion": 0.1, "faq": 0.1}
 """Share of a category's items that hold several comments."""
 _QUIET = ("refusal",)
 _TRIES = 60
+_FRESH = 40
+"""Tries for a wording that the split does not have yet; after them another room is enough."""
 
 
 def make_items(
@@ -75,9 +77,9 @@ def _of_category(
                 kind=kinds[n],
             )
             item = _item(library, ask, grouped[n] == "yes", spoiled[n] == "yes")
-            if _key(item) not in seen:
+            if not seen & {_wording(item) if attempt < _FRESH else _key(item)}:
                 break
-        seen.add(_key(item))
+        seen |= {_key(item), _wording(item)}
         made.append(item)
     return made
 
@@ -86,9 +88,13 @@ def _yes_no(share: float) -> dict[str, float]:
     return {"no": 1 - share, "yes": share}
 
 
+def _wording(item: Item) -> str:
+    return "|".join(c.text for c in item.request.comments)
+
+
 def _key(item: Item) -> str:
     request = item.request
-    texts = "|".join(c.text for c in request.comments)
+    texts = _wording(item)
     room = request.room
     return f"{texts}/{room.id}/{room.current_link}/{request.anchor}/{request.history}"
 
