@@ -40,7 +40,7 @@ def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Simila
     scores = {
         t.name: round(
             ranking.by_name.get(t.name, 0.0)
-            + SLOTS_SHARE * _names(t, guides, slots)
+            + SLOTS_SHARE * names_slots(t, guides, slots)
             + (TAKES_IT if takes(t, len(given)) else -TAKES_IT if given else 0.0),
             4,
         )
@@ -53,7 +53,7 @@ def _lines(tool: str, guides: list[Guide]) -> list[str]:
     return [g.tools[tool] for g in guides if tool in g.tools]
 
 
-def _names(offer: Offer, guides: list[Guide], slots: tuple[str, ...]) -> float:
+def names_slots(offer: Offer, guides: list[Guide], slots: tuple[str, ...]) -> float:
     """The share of slots whose name a tool's texts hold."""
     if not slots:
         return 0.0

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from harness_cli.models.builtin.language import features, is_chinese, language_of, sentences
+from harness_cli.models.builtin.language import features, is_chinese, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
 from harness_cli.models.builtin.reading import Answer, Scene, Turn
@@ -58,7 +58,7 @@ class Composer:
 
     def reply(self, wanted: list[Want]) -> str:
         """The reply to all wants, in the viewers' languages, within the stated length."""
-        language = language_wanted(wanted[0].comment, self.turn)
+        language = self.language(wanted[0].comment)
         parts: list[str] = []
         for want in wanted:
             said = self.answer(want)
@@ -66,6 +66,10 @@ class Composer:
         if not parts:
             parts = [self.unknown(wanted[0])]
         return self.finish(parts, language)
+
+    def language(self, comment: str) -> str:
+        """The language to answer a comment in."""
+        return language_wanted(comment, self.turn, self.scene.comments)
 
     def finish(self, parts: list[str], language: str) -> str:
         """Parts joined, without what was objected to and within the length."""
@@ -91,7 +95,7 @@ class Composer:
 
     def answer(self, want: Want) -> list[str]:
         """The sentences for one want."""
-        language = language_wanted(want.comment, self.turn)
+        language = self.language(want.comment)
         back = self._question_back(want, language)
         best = back or self._best(want, language)
         if best:
@@ -185,13 +189,13 @@ class Composer:
         whole: dict[str, Any] = {}
         for one in reversed(facts):
             whole.update(one.data)
-        merged = Facts(whole, want.words, self.similarity, language_of(want.comment))
+        merged = Facts(whole, want.words, self.similarity, self.language(want.comment))
         values = merged.values(wording) if len(facts) > 1 else None
         return [fill(wording, values)] if values is not None else []
 
     def facts(self, want: Want) -> list[Facts]:
         """The results that speak of a want's products (all results when it names none)."""
-        language = language_wanted(want.comment, self.turn)
+        language = self.language(want.comment)
         meant = mentions(want.comment, self.scene)
         good = [a for a in self.turn.answers if not a.failed and isinstance(a.data, dict)]
         ours = [a for a in good if _about(a, meant.numbers)]
@@ -222,7 +226,7 @@ class Composer:
 
     def unknown(self, want: Want) -> str:
         """The skill's own words for not knowing (or not knowing which), or plain ones."""
-        language = language_wanted(want.comment, self.turn)
+        language = self.language(want.comment)
         every = {f"{p.skill}/{p.key}": p for g in self.guides for p in g.patterns}
         patterns = {n: p for n, p in every.items() if p.fallback} or every
         open_product = not mentions(want.comment, self.scene).numbers

@@ -3,12 +3,13 @@
 import itertools
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_cli.models.builtin.arguments import fill, needs_product, takes_one_product
-from harness_cli.models.builtin.calling import TOOL_FLOOR, obliged, rank_tools
+from harness_cli.models.builtin.calling import TOOL_FLOOR, names_slots, obliged, rank_tools
 from harness_cli.models.builtin.composing import Composer
+from harness_cli.models.builtin.hearing import heard, spelt
 from harness_cli.models.builtin.language import clauses, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, demand
@@ -17,7 +18,6 @@ from harness_cli.models.builtin.routing import declines, route, sent_on
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 from harness_cli.models.builtin.situation import UNCLEAR, lost
 from harness_cli.models.builtin.skilltext import Guide, guide
-from harness_cli.models.builtin.spelling import corrected, vocabulary
 from harness_cli.models.builtin.wanting import Want, wants
 
 CLEAR_CASE = 0.4
@@ -157,7 +157,7 @@ class Mind:
             return forced
         near = [n for n, s in ranking.scores if s >= FURTHER * ranking.top] or [ranking.best or ""]
         if self.turn.called(ranking.best or ""):
-            near = near[:SECOND_TRIES]
+            near = [n for n in near[: SECOND_TRIES + 1] if self._may_tell(n, want)]
         elif not self.turn.answers:
             near = [n for n, _ in ranking.scores[:FIRST_TRIES]]
         untried = [n for n in near if not self.turn.called(n)]
@@ -169,11 +169,29 @@ class Mind:
             chosen = chosen[:1]
         return [*forced, *chosen]
 
+    def _may_tell(self, tool: str, want: Want) -> bool:
+        """Whether a tool's texts name a field that the pattern of a want lacks."""
+        offer = self.scene.tool(tool)
+        slots = want.pattern.slots if want.pattern else ()
+        return offer is not None and names_slots(offer, self.guides, slots) > 0
+
     def _answered(self, want: Want) -> bool:
         """Whether the results so far fill the pattern of a want."""
         composer = Composer(self.scene, self.turn, self.guides, self.similarity, self.demand)
-        language = language_of(want.comment)
+        language = composer.language(want.comment)
         return bool(want.pattern and composer.said(want.pattern, want, language))
+
+    def _simpler(self) -> list[tuple[str, dict[str, Any]]]:
+        """Failed calls once more with nothing but what their schema requires."""
+        found = []
+        for answer in self.turn.answers if self.turn.last_failed else []:
+            offer = self.scene.tool(answer.tool)
+            if offer is None or not answer.failed:
+                continue
+            required = {k: v for k, v in answer.arguments.items() if k in offer.required}
+            if required and required != answer.arguments:
+                found.append((answer.tool, required))
+        return found
 
     def _calling(self, pairs: list[tuple[Offer, Want]]) -> Move | None:
         calls: list[tuple[str, dict[str, Any]]] = []
@@ -182,6 +200,7 @@ class Mind:
             for call in self._filled(offer, want):
                 if call not in calls and call not in done:
                     calls.append(call)
+        calls += [c for c in self._simpler() if c not in done and c not in calls]
         return Move(calls=tuple(calls[:MAX_CALLS])) if calls else None
 
     def _filled(self, offer: Offer, want: Want) -> list[tuple[str, dict[str, Any]]]:
@@ -204,7 +223,7 @@ class Mind:
 def decide(body: Wire, similarity: Similarity) -> Move:
     """The next move for a chat.completions request."""
     scene, turn = read(body)
-    scene = spelt(scene, similarity)
+    scene = heard(spelt(scene, similarity), similarity)
     if not scene.tools and not scene.skills:
         return Move(text=_bare(body, scene))
     names = tuple(t.name for t in scene.tools if t is not scene.loader)
@@ -219,14 +238,6 @@ def decide(body: Wire, similarity: Similarity) -> Move:
         demand(scene, turn),
     )
     return mind.move()
-
-
-def spelt(scene: Scene, similarity: Similarity) -> Scene:
-    """The scene with its comments' typing errors set right by the words of the harness."""
-    told = "\n".join([scene.system, *(t.text() for t in scene.tools)])
-    known = vocabulary(told)
-    comments = tuple(corrected(c, known, similarity.vectors.is_word) for c in scene.comments)
-    return scene if comments == scene.comments else replace(scene, comments=comments)
 
 
 def _bare(body: Wire, scene: Scene) -> str:

@@ -69,11 +69,14 @@ OBLIGATION = r"(?:call it )?(?:always|must|first|every|each time)\b|必须|一�
 """How an instruction begins that leaves no choice; part of an expression."""
 
 
-_OPTIONS = re.compile(
+_COLOURS = (
     r"\b(?:black|white|red|blue|green|pink|grey|gray|yellow|purple|brown|beige|navy|orange|khaki|silver"
-    r"|gold|ivory|cream|rose)\b|\b(?:x{0,4}[sl]|m|one size)\b(?!')|\b\d{2,3}\s?(?:ml|g|cm)\b"
-    r"|[黑白红蓝绿粉灰黄紫棕米橙金银杏]色|(?:x{0,4}[sl]|m|\d{2})码|[大中小加均]码",
-    re.IGNORECASE,
+    r"|gold|ivory|cream|rose)\b"
+)
+_OPTIONS = re.compile(
+    rf"(?i:{_COLOURS})|(?<!['’])\b(?:X{{0,4}}[SL]|M)\b(?!['’])"
+    r"|(?i:\bone size\b|\b\d{2,3}\s?(?:ml|g|cm)\b"
+    r"|[黑白红蓝绿粉灰黄紫棕米橙金银杏]色|(?:x{0,4}[sl]|m|\d{2})码|[大中小加均]码)"
 )
 
 
@@ -97,7 +100,14 @@ QUESTION_FORMS = (
         r"\bhow much\b(?! (?:does it (?:hold|weigh)|water|time))|多少钱|几块|什么价",
         "price cost 价格",
     ),
-    (r"\bhow many\b|多少[个件片颗只包]|几[个件片颗只包]", "quantity count 数量"),
+    (
+        r"\bhow many (?:ml|g|grams?|kg|cm|lit(?:re|er)s?)\b|多少(?:毫升|克|升)",
+        "volume weight size 容量",
+    ),
+    (
+        r"\bhow many (?!ml|g\b|grams?|kg|cm|lit(?:re|er)s?)|多少[个件片颗只包]|几[个件片颗只包]",
+        "quantity count 数量",
+    ),
     (r"\bhow long\b|多久|多长时间", "time duration 时间"),
     (r"\bwhen\b|\bwhat time\b|什么时候|几点|啥时候", "time date 时间"),
     (r"\bhow big\b|\bhow tall\b|多大|多高", "size dimensions 尺寸"),
@@ -141,6 +151,8 @@ _OPENERS = re.compile(
 
 def only_asks(text: str) -> bool:
     """Whether a text holds a form of asking or a pointing word and names nothing beside it."""
+    if not re.search(rf"[A-Za-z{CJK}]", text):
+        return False
     bare = text.lower()
     for form, added in _FORMS:
         bare = form.sub(" ", bare)

@@ -121,12 +121,14 @@ def plainly(text: str) -> str:
     return re.sub(r"[*_`#|]", "", text).strip()
 
 
-def language_wanted(comment: str, turn: Turn) -> str:
-    """The viewer's language, unless an objection names one."""
+def language_wanted(comment: str, turn: Turn, all_comments: tuple[str, ...] = ()) -> str:
+    """The viewer's language, unless an objection names one; signs alone follow the others."""
     last = turn.objections[-1] if turn.objections else ""
     found = _LANGUAGE.search(last)
     if found and found[0].lower().endswith(("chinese", "中文")):
         return "zh"
     if found and found[0].lower().endswith(("english", "英文")):
         return "en"
+    if not re.search(r"[^\W\d_]", comment):
+        comment = " ".join(all_comments)
     return language_of(comment)

@@ -110,6 +110,11 @@ class Turn:
     objections: list[str] = field(default_factory=list)
     rounds: int = 0
 
+    @property
+    def last_failed(self) -> bool:
+        """Whether one of the newest calls could not be done."""
+        return any(a.failed for a in self.answers[-2:])
+
     def called(self, tool: str) -> bool:
         """Whether a tool was called already."""
         return any(a.tool == tool for a in self.answers)

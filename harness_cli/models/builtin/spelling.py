@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+CHANGED = 6
+"""Only in words this long is another letter taken for a slip: `wash` is no misspelt `wish`."""
 _WORD = re.compile(r"[A-Za-z]{4,}")
 
 
