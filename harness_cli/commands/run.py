@@ -116,6 +116,7 @@ async def _run(
     observe = show_seen if show else None
     opened = open_agent(project, state, policy, world=world, profile="production", kind=kind)
     async with opened as agent:
+        await _warm_up(agent)
         if chat:
             await _chat(agent, request, world, observe)
             return None
@@ -128,6 +129,25 @@ async def _run(
             item_id=item.id if item else None,
             observe=observe,
         )
+
+
+async def _warm_up(agent: "Agent") -> None:
+    """Start what a service has running before it takes requests: it is no part of their time."""
+    import asyncio
+
+    from harness_cli.commands._show import note
+    from harness_cli.errors import RolloutError
+
+    starts = [
+        getattr(agent.executors.get("mcp"), "start", None),
+        getattr(agent.policy, "warm", None),
+    ]
+    done = await asyncio.gather(*(s() for s in starts if s is not None), return_exceptions=True)
+    for outcome in done:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, RolloutError):
+            raise outcome
+        for error in outcome if isinstance(outcome, list) else filter(None, [outcome]):
+            note(f"warning: {error}")
 
 
 async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: Any) -> None:

@@ -37,6 +37,16 @@ class McpExecutor:
         self._drifted: dict[str, str] = {}
         quiet()
 
+    async def start(self) -> list[ToolError]:
+        """Start every server that the lock knows, side by side, as a service does before it takes
+        requests; what did not start is given back and said again when its tools are called."""
+        known = [alias for alias in self._servers if alias in self._lock.servers]
+        done = await asyncio.gather(*map(self._connected, known), return_exceptions=True)
+        for outcome in done:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, ToolError):
+                raise outcome
+        return [outcome for outcome in done if isinstance(outcome, ToolError)]
+
     async def warm(self, tool: Tool) -> None:
         """Start the server of a tool, within the server's own limit and outside any call's."""
         await self._connected(self._alias(tool))

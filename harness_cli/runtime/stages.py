@@ -146,7 +146,10 @@ def normalized(request: Request) -> Request:
 
 
 def _clean(comment: Comment) -> Comment:
-    text = _CONTROL.sub("", comment.text).strip()
+    text = comment.text
+    if not text.isprintable():
+        text = _CONTROL.sub("", text)
+    text = text.strip()
     while text.startswith(HOOK_MARK):
         text = text[len(HOOK_MARK) :].strip()
     return comment if text == comment.text else msgspec.structs.replace(comment, text=text)
