@@ -59,7 +59,7 @@ def write_all(source: Path, out: Path, seed: int) -> Iterator[tuple[str, Mapping
         licence="Apache-2.0",
         provenance=made,
         agent="bare",
-        metrics=("assertions",),
+        metrics=("passed",),
         catalogue=None,
         notes="Ours, not IFEval: verifiable instructions, checked by deterministic assertions.",
     )
