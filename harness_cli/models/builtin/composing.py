@@ -136,7 +136,7 @@ class Composer:
                 continue
             told = without_products(" ".join(said), self.scene.goods)
             shared = coverage(asked, features(told)) if pattern and pattern.slots else 0.0
-            if not self.outright(pattern, want, language):
+            if pattern and pattern.slots and not self.outright(pattern, want, language):
                 score -= INSIDE
             if top <= 0 or score >= STAND_IN * top or shared * sum(asked.values()) >= SHARED:
                 found.append((round(score + FILLED * shared, 4), -place, said))
