@@ -321,3 +321,45 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def test_a_real_stream_that_stalls_half_way_ends_at_the_bound_of_the_profile(stage):
+    from aiohttp import web
+
+    from harness_cli.models.lean import LeanPolicy
+    from harness_cli.records.config import PolicyConfig
+    from harness_cli.runtime.loop import rollout
+
+    half = b'data: {"choices": [{"index": 0, "delta": {"content": "It is"}}]}\n\n'
+
+    async def stalls(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(half)
+        await asyncio.sleep(30)
+        return response
+
+    async def act():
+        app = web.Application()
+        app.add_routes([web.post("/v1/chat/completions", stalls)])
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = site._server.sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/v1"
+        policy = LeanPolicy("stub", PolicyConfig(kind="openai", base_url=url, model="m"))
+        limits = Limits(first_call_s=0.4, fallback_s=0.3)
+        agent = stage.agent([], limits=limits)
+        object.__setattr__(agent, "policy", policy)
+        try:
+            started = time.monotonic()
+            done = await rollout(stage.ask_for(), agent, request_id="r")
+            return done, time.monotonic() - started
+        finally:
+            await policy.close()
+            await runner.cleanup()
+
+    done, took = asyncio.run(act())
+    assert took < 3.0
+    assert (done.stop, done.route) == (StopReason.TIMEOUT, Route.SUPPRESSED)
