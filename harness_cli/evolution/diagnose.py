@@ -18,7 +18,7 @@ from harness_cli.evolution.classes import assign, rule_of
 from harness_cli.evolution.clusters import cluster, nearest_class
 from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
-from harness_cli.evolution.mining import contrast_counts, count
+from harness_cli.evolution.mining import contrast_counts, count, plain
 from harness_cli.evolution.observe import observe, seen_of
 from harness_cli.records.diagnosis import Case, Cluster, Diagnosis, FailureClass, Side
 
@@ -143,7 +143,7 @@ class _Maker:
     ) -> None:
         self._total = len(failures)
         comments = [*(s.comment for s in passes), *(f.seen.comment for f in failures)]
-        self._counts, self._comments = count(comments)
+        self._counts, self._comments = count(map(plain, comments))
         self._exists = module_exists
 
     def known(self, known: FailureClass, group: Sequence[Failure]) -> Cluster:
@@ -159,7 +159,7 @@ class _Maker:
     def _make(
         self, group: Sequence[Failure], *, class_id: str | None, label: str, concentration: float
     ) -> Cluster:
-        here, n_here = count(f.seen.comment for f in group)
+        here, n_here = count(plain(f.seen.comment) for f in group)
         there = self._counts - here
         phrases = contrast_counts(here, n_here, there, self._comments - n_here)
         terms = tuple(p.text for p in phrases[:6])

@@ -1,26 +1,49 @@
-"""Phrases that tell one set of texts from another, English and Chinese.
+"""Phrases that tell one set of comments from another, English and Chinese.
 
-Scores are the z-values of log-odds ratios with a Dirichlet prior from both sets together (Monroe,
-Colaresi and Quinn 2008, eq. 22): frequent words do not win by being frequent, rare ones not by
-chance. A phrase counts once a text.
+A phrase counts once a text and is kept when Fisher's exact test (one-sided) finds it more often in
+the first set than chance would put it there. What is asked *about* is taken out first: link
+numbers, product names and pronouns become the slot `…`, so that "when will link 3 be sent" and
+"when will the kettle be sent" are one phrase, and no product is learnt by heart.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-_WORD = re.compile(r"[^\W\d_\u3400-\u9fff]+(?:['’][^\W\d_\u3400-\u9fff]+)?|[\u3400-\u9fff]+|\d+|\S")
-_HAN = re.compile(r"[\u3400-\u9fff]")
-WORDS = 3
-"""Longest English phrase, in words."""
+SLOT = "…"
+WORDS = 4
+"""Longest English phrase, in words beside a slot."""
 HAN = 4
 """Longest Chinese phrase, in characters."""
-Z = 1.64
-"""One-sided 5 %: below it a phrase may well stand in one set by chance."""
-PRIOR = 10.0
-"""Weight of the prior in texts."""
+P = 0.05
+"""A phrase that chance would put there more often is none."""
+
+_TOKEN = re.compile(r"…|[^\W\d_\u3400-\u9fff]+(?:'[^\W\d_\u3400-\u9fff]+)?|[\u3400-\u9fff]+|\d+|\S")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_LATIN = re.compile(r"[^\W\d_\u3400-\u9fff]+")
+_SLOTS = re.compile(rf"(?:\b(?:the|a|an|my|your)\s+)?{SLOT}(?:\s*{SLOT})*")
+_NUMBERED = re.compile(
+    r"(?:#|\b(?:link|number|no|item)\b[ .]*)[ ]*\d+"
+    r"|\d+\s*号(?:链接)?|[一二三四五六七八九十]+号(?:链接)?"
+)
+_POINTED = re.compile(r"\b(?:this|that|the other)(?: one)?\b|\bit\b|[这那](?:个|款|件|双|条)|它")
+_STOP_TEXT = """
+    a about again all am an and any are as at be been but by can cant could did do does
+    doing dont for from get give go going got had has have he hey hi him his host how huh i
+    i'd i'll i'm if in into is isn't it it's its just know let like link make many may me
+    more much my need no not now number of oh ok on one only or our out please quick
+    question really say see she should so some tell than that that's the their them then
+    there these they thing this those to too um up us very want was we well were what what's
+    when where which who why will with won't would yes you your
+"""
+_STOP = frozenset(re.findall(r"\S+", _STOP_TEXT))
+"""Words that say nothing by themselves about what a comment wants."""
+_HAN_STOP = re.compile(
+    "怎么|什么|多少|可以|是不是|有没有|还有|哪个|哪|现在|主播|请问|一下|吗|呢|的|了|吧|啊|呀|我|你|们|是|有|在|个|"
+    "这|那|想|要|就|都|给|和|不|没|么|请|问"
+)
 
 
 class Phrase(NamedTuple):
@@ -29,7 +52,8 @@ class Phrase(NamedTuple):
     text: str
     support: int
     against: int
-    z: float
+    p: float
+    """Of Fisher's exact test, one-sided."""
 
     @property
     def precision(self) -> float:
@@ -37,23 +61,53 @@ class Phrase(NamedTuple):
         return self.support / (self.support + self.against)
 
 
+def plain(text: str, names: Collection[str] = ()) -> str:
+    """A comment in small letters with what it is about as a slot.
+
+    `names` are words of product names and whole Chinese names.
+    """
+    text = text.casefold().replace("’", "'")
+    for name in sorted((n for n in names if _HAN.match(n)), key=len, reverse=True):
+        text = text.replace(name, SLOT)
+    text = _POINTED.sub(SLOT, _NUMBERED.sub(SLOT, text))
+    if names:
+        text = _LATIN.sub(lambda m: SLOT if m[0] in names and m[0] not in _STOP else m[0], text)
+    return _SLOTS.sub(SLOT, text)
+
+
 def phrases_of(text: str) -> set[str]:
-    """Every phrase of a text: 1–3 words, or 2–4 characters of a Chinese run. No numbers."""
-    return set(_grams(text.casefold().replace("’", "'")))
+    """Every telling phrase of a `plain` text: 1–4 words, or 2–4 characters of a Chinese run."""
+    return {phrase for phrase in _grams(text) if telling(phrase)}
+
+
+def telling(phrase: str) -> bool:
+    """Some word of the phrase says what is wanted."""
+    if _HAN.match(phrase):
+        return bool(_HAN_STOP.sub("", phrase))
+    return any(len(word) > 2 and word not in _STOP for word in phrase.split() if word != SLOT)
 
 
 def _grams(text: str) -> Iterator[str]:
     words: list[str] = []
-    for token in _WORD.findall(text):
+    for token in _TOKEN.findall(text):
         if _HAN.match(token):
             for size in range(2, HAN + 1):
                 yield from (token[i : i + size] for i in range(len(token) - size + 1))
-        if token[0].isalpha() and not _HAN.match(token):
+        if token == SLOT or (token[0].isalpha() and not _HAN.match(token)):
             words.append(token)
-            for size in range(1, min(WORDS, len(words)) + 1):
-                yield " ".join(words[-size:])
+            yield from _endings(words)
         else:  # a phrase never reaches over punctuation, a number or another script
             words.clear()
+
+
+def _endings(words: Sequence[str]) -> Iterator[str]:
+    """The phrases that end with the last word and neither begin nor end with a slot."""
+    if words[-1] == SLOT:
+        return
+    for start in range(len(words) - 1, max(len(words) - WORDS - 2, -1), -1):
+        part = words[start:]
+        if part[0] != SLOT and len(part) - part.count(SLOT) <= WORDS and part.count(SLOT) < 2:
+            yield " ".join(part)
 
 
 def contrast(
@@ -66,8 +120,8 @@ def contrast(
 ) -> tuple[Phrase, ...]:
     """The phrases that mark the first texts against the second, best first.
 
-    A phrase that stands in `min_support` texts is kept when its z-value is above `Z` and its
-    precision above `min_precision`; one that only repeats a better phrase is dropped.
+    A phrase that stands in `min_support` texts is kept when chance would rarely put it there and
+    its precision is high enough; one that only repeats a better phrase is dropped.
     """
     here, n_here = count(positive)
     there, n_there = count(negative)
@@ -95,13 +149,12 @@ def contrast_counts(
     """`contrast` of counts (phrase → texts that hold it) and numbers of texts."""
     found = []
     for phrase, support in here.items():
-        if support < min_support:
-            continue
-        z = _z(support, n_here, there[phrase], n_there)
-        made = Phrase(phrase, support, there[phrase], z)
-        if z >= Z and made.precision >= min_precision:
-            found.append(made)
-    found.sort(key=lambda p: (-round(p.z, 6), -len(p.text), p.text))
+        against = there[phrase]
+        if support >= min_support and support / (support + against) >= min_precision:
+            p = fisher(support, n_here, against, n_there)
+            if p <= P:
+                found.append(Phrase(phrase, support, against, p))
+    found.sort(key=lambda f: (round(math.log10(f.p + 1e-300), 6), -len(f.text), f.text))
     return tuple(_distinct(found))[:limit]
 
 
@@ -131,26 +184,37 @@ def count(texts: Iterable[str]) -> tuple[Counter[str], int]:
     return counts, total
 
 
-def _z(here: int, n_here: int, there: int, n_there: int) -> float:
-    """The z-value of one phrase; prior counts are its share in both sets, PRIOR texts' worth."""
-    prior = PRIOR * (here + there) / (n_here + n_there)
-    other = PRIOR - prior
-    odds_here = math.log((here + prior) / (n_here - here + other + 1e-9))
-    odds_there = math.log((there + prior) / (n_there - there + other + 1e-9))
-    return (odds_here - odds_there) / math.sqrt(1 / (here + prior) + 1 / (there + prior))
+def fisher(here: int, n_here: int, there: int, n_there: int) -> float:
+    """P(at least `here` of the `here + there` texts fall in the first set), hypergeometric.
+
+    Source: Fisher's exact test, one-sided.
+    """
+    drawn, total = here + there, n_here + n_there
+    most = min(drawn, n_here)
+    whole = _log_choose(total, drawn)
+    tail = (
+        math.exp(_log_choose(n_here, k) + _log_choose(n_there, drawn - k) - whole)
+        for k in range(here, most + 1)
+        if drawn - k <= n_there
+    )
+    return min(1.0, sum(tail))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _distinct(found: Iterable[Phrase]) -> Iterator[Phrase]:
     kept: list[Phrase] = []
     for phrase in found:
-        inside = any(
-            _within(phrase.text, k.text)
-            or (_within(k.text, phrase.text) and k.support >= phrase.support)
-            for k in kept
-        )
-        if not inside:
+        if not any(_repeats(phrase, k) for k in kept):
             kept.append(phrase)
             yield phrase
+
+
+def _repeats(phrase: Phrase, better: Phrase) -> bool:
+    wider = _within(better.text, phrase.text) and better.support >= phrase.support
+    return wider or _within(phrase.text, better.text)
 
 
 def _within(part: str, whole: str) -> bool:
@@ -160,9 +224,11 @@ def _within(part: str, whole: str) -> bool:
 
 
 def pattern_of(phrase: str) -> str:
-    """A regular expression that finds the phrase as words of a comment."""
-    escaped = re.escape(phrase).replace("\\ ", r"\s+").replace("'", "['’]")
-    return escaped if _HAN.match(phrase) else rf"\b{escaped}\b"
+    """A regular expression that finds the phrase as words of a comment; a slot is a few words."""
+    if _HAN.match(phrase):
+        return re.escape(phrase)
+    parts = [re.escape(part.strip()).replace("\\ ", r"\s+") for part in phrase.split(SLOT)]
+    return r"\b" + r"\s+\S.{0,40}?\s+".join(parts).replace("'", "['’]") + r"\b"
 
 
 def matches(phrases: Iterable[str], text: str) -> bool:

@@ -66,6 +66,8 @@ def seen_of(evidence: Evidence) -> Seen:
 
 
 def _rank(observation: Observation) -> int:
+    if observation.kind == "tool_error" and observation.side != "tool":
+        return RANK.index("wrong_order")  # the wrong thing was asked for: what led there goes first
     return RANK.index(observation.kind) if observation.kind in RANK else len(RANK)
 
 

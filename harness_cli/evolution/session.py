@@ -36,6 +36,8 @@ class Examined:
     material: Material
     names: frozenset[str]
     """Words of product names of the evalset's catalogue."""
+    fields: dict[str, str]
+    """Its attributes, with their Chinese names."""
     notes: tuple[str, ...]
     """What was missing: said beside the result."""
 
@@ -72,8 +74,9 @@ def examine(project: Project, run: RunFolder) -> Examined:
     material = gather(evidence_of(run, items, skills))
     if not material.seen:
         raise BadFile(f"run `{run.id}` has no finished item", hint="`harness eval` makes one")
-    names = product_words(evalset.world) if evalset else frozenset[str]()
-    return Examined(run, config, state, material, names, notes)
+    world = evalset.world if evalset else Catalogue(snapshot="")
+    fields = {a.name: a.zh_name for p in world.products for a in p.attributes}
+    return Examined(run, config, state, material, product_words(world), fields, notes)
 
 
 def product_words(world: Catalogue) -> frozenset[str]:
@@ -162,6 +165,7 @@ def ground_of(seen: Examined, diagnosis: Diagnosis) -> Ground:
         state=seen.state,
         files=seen.state.files,
         names=seen.names,
+        fields=seen.fields,
     )
 
 

@@ -14,7 +14,7 @@ from failed_rollouts import call, evidence, skill
 from harness_cli.errors import BadFile
 from harness_cli.evolution.classes import compile_rule, load_classes, parse_class
 from harness_cli.evolution.diagnose import Subject, diagnose, gather
-from harness_cli.evolution.mining import contrast, matches, phrases_of
+from harness_cli.evolution.mining import contrast, fisher, matches, phrases_of, plain
 from harness_cli.records.canonical import canonical_json
 from harness_cli.records.diagnosis import FailureClass
 from harness_cli.records.item import Expect, ExpectedTool
@@ -231,14 +231,57 @@ def test_phrases_tell_two_sets_apart_in_both_languages():
         "还有库存吗",
         "库存多少",
     ]
-    other = ["what is the price", "is it on sale", "这个多少钱", "价格多少"] * 3
-    found = {p.text for p in contrast(asked, other)}
-    assert "still in stock" in found
-    assert "库存" in found
-    assert not {"is", "what", "多少"} & found
-    assert matches(["still in stock"], "Is the mug still  in stock??")
-    assert not matches(["in stock"], "an instock thing")
-    assert not any(any(ch.isdigit() for ch in p) for p in phrases_of("link 3 costs 89"))
+    other = ["what is the price", "is it on sale", "这个多少钱", "价格多少"] * 4
+    found = {p.text for p in contrast(map(plain, asked), map(plain, other))}
+    assert {"still in stock", "库存"} <= found
+    assert not {"is", "what", "多少", "在", "is it"} & found
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("When will link 3 be sent?", "when will … be sent?"),
+        ("when will the Speed Jump Rope be sent", "when will … be sent"),
+        ("when will it be sent", "when will … be sent"),
+        ("how loud is this one", "how loud is …"),
+        ("3号链接多少钱", "…多少钱"),
+        ("晴雨伞多少钱", "…多少钱"),
+        ("这款怎么洗", "…怎么洗"),
+    ],
+)
+def test_what_is_asked_about_becomes_a_slot(text, made):
+    assert plain(text, {"speed", "jump", "rope", "晴雨伞"}) == made
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "hit"),
+    [
+        ("still in stock", "Is the mug still  in stock??", True),
+        ("in stock", "an instock thing", False),
+        ("will … be sent", "when will the red kettle be sent", True),
+        ("will … be sent", "when will be sent", False),
+        ("host's voice", "the host’s voice is nice", True),
+        ("库存", "库存还有吗", True),
+    ],
+)
+def test_a_phrase_is_found_again_in_a_comment(phrase, text, hit):
+    assert matches([phrase], text) is hit
+
+
+def test_phrases_hold_no_numbers_no_bare_function_words_and_no_open_slots():
+    found = phrases_of(plain("can you tell me when will link 3 be sent, it costs 89 这个怎么卖"))
+    assert "will … be sent" in found
+    assert not any(
+        any(ch.isdigit() for ch in p) or p.startswith("…") or p.endswith("…") for p in found
+    )
+    assert not {"can you", "me when", "怎么"} & found
+
+
+def test_fisher_is_the_exact_tail():
+    """Of 18 texts 3 hold a phrase, all among the first 6: C(6,3) / C(18,3) = 20 / 816."""
+    assert fisher(3, 6, 0, 12) == pytest.approx(20 / 816)
+    assert fisher(0, 6, 3, 12) == pytest.approx(1.0)
+    assert fisher(2, 4, 1, 4) == pytest.approx((6 * 4 + 4) / 56)
 
 
 def test_a_diagnosis_survives_its_json():

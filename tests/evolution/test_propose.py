@@ -75,7 +75,7 @@ def test_a_tool_that_was_not_called_gets_a_hook_a_rule_and_words_in_its_descript
     assert r"\bleft\b" in text
     assert set(hook.predicted_fixes) == {f"s-{i:02}" for i in range(12)}
     assert "no passing item" in hook.risks or "costs one more round" in hook.risks
-    told = after(where, found["describe-get-inventory"])
+    told = after(where, hook)
     assert (
         '`get_inventory`: when the comment says something like "left"'
         in told["skills/item-qa/SKILL.md"]
@@ -92,7 +92,7 @@ def test_an_existing_required_tool_hook_gets_more_triggers_not_a_twin():
         {"hooks/stock.yaml": hook},
     )
     made = after(where, edits(propose(where))["require-get-inventory"])
-    assert list(made) == ["hooks/stock.yaml"]
+    assert "hooks/requires-get-inventory.yaml" not in made
     assert r"triggers: ['stock', \bleft\b]" in made["hooks/stock.yaml"]
 
 
@@ -135,6 +135,34 @@ def test_a_fact_that_was_fetched_and_left_out_widens_its_reply_pattern():
         "- Say `stock` from the result of `get_inventory`"
         in after(bare, made)["skills/item-qa/SKILL.md"]
     )
+
+
+def test_fields_that_were_asked_and_not_fetched_are_named_where_they_are_covered():
+    """Words of the catalogue, not of the comments: they hold for questions worded otherwise."""
+
+    def expect(i):
+        return Expect(skills=("aftersale",), tools=(ExpectedTool(name="get_inventory"),), answers=("x",),
+                      facts=(Fact(field=("net_weight", "policy.care", "promotion.p-1", "name")[i % 4], value="5 g"),))  # fmt: skip
+
+    asked = ["what about {}", "and {}?", "tell me of {}"]
+    made = ground(rows("v", asked, calls=[skill("item-qa")], reply="Steel.", expect=expect))
+    where = Ground(
+        made.diagnosis,
+        made.failures,
+        made.seen,
+        made.state,
+        made.files,
+        made.names,
+        {"net_weight": "净含量"},
+    )
+    edit = edits(propose(where))["covers-aftersale"]
+    told = after(where, edit)
+    assert "  Covers care, net weight（净含量）.\n" in told["skills/aftersale/SKILL.md"]
+    assert (
+        "- The viewer asks about care, net weight（净含量）.\n" in told["skills/aftersale/SKILL.md"]
+    )
+    assert "Gives care, net weight（净含量）." in told["tools/get_inventory.yaml"]
+    assert len(edit.predicted_fixes) == 6
 
 
 def test_refusals_that_were_wrong_are_excluded_where_the_refusal_is_described():

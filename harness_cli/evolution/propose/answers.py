@@ -86,8 +86,6 @@ def refusal_edits(ground: Ground) -> Iterator[Edit | None]:
     ):
         ids = {f.item_id for f in failures}
         others = [s for s in ground.seen if s.item_id not in ids]
-        if name == "refuse-less":
-            others = [s for s in others if "refuse" in s.tools]
         phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
         if phrases:
             yield draft(

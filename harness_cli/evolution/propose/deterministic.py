@@ -21,10 +21,12 @@ from harness_cli.evolution.propose.guard import EDITS, LeakCheck, fault_of, with
 from harness_cli.evolution.propose.lookups import tool_edits
 from harness_cli.evolution.propose.memory import Rejection, is_rejected
 from harness_cli.evolution.propose.routing import skill_edits
+from harness_cli.evolution.propose.vocabulary import vocabulary_edits
 from harness_cli.records.diagnosis import Edit
 
 NAME = "deterministic"
 IDEAS: tuple[Callable[[Ground], Iterator[Edit | None]], ...] = (
+    vocabulary_edits,
     skill_edits,
     tool_edits,
     fact_edits,

@@ -1,10 +1,10 @@
 """What a proposer starts from and what it makes: the view of the harness, drafts of edits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness_cli.evolution.failure import Failure, Seen
-from harness_cli.evolution.mining import Phrase, contrast, cover, matches
+from harness_cli.evolution.mining import contrast, cover, matches, plain
 from harness_cli.evolution.ops import Files
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.records.diagnosis import Diagnosis, Edit, Op
@@ -29,6 +29,8 @@ class Ground:
     files: Files = field(default_factory=dict)
     names: frozenset[str] = frozenset()
     """Words of product names, and whole Chinese names: what is sold is not what is asked."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Name of an attribute of the catalogue → its Chinese name."""
 
     @property
     def passes(self) -> list[Seen]:
@@ -65,19 +67,11 @@ class Ground:
 
 
 def mine(ground: Ground, wanting: Sequence[str], others: Iterable[str]) -> list[str]:
-    """Few phrases that mark the comments that want a change against those that do not.
-
-    A phrase made of product names alone is none: another product would be asked about tomorrow.
-    """
-    found = contrast(wanting, others, min_support=SUPPORT, min_precision=PRECISION, limit=60)
-    telling = [p for p in found if not _names_only(p.text, ground.names)]
-    return [p.text for p in cover(wanting, telling, limit=PHRASES)]
-
-
-def _names_only(phrase: str, names: frozenset[str]) -> bool:
-    if phrase[0] >= "\u3400":
-        return any(phrase in name for name in names)
-    return all(word in names for word in phrase.split())
+    """Few phrases that mark the comments that want a change against those that do not."""
+    texts = [plain(t, ground.names) for t in wanting]
+    rest = (plain(t, ground.names) for t in others)
+    found = contrast(texts, rest, min_support=SUPPORT, min_precision=PRECISION, limit=60)
+    return [p.text for p in cover(texts, found, limit=PHRASES)]
 
 
 def quoted(phrases: Iterable[str]) -> str:
@@ -118,8 +112,3 @@ def draft(
         predicted_fixes=tuple(sorted(fixes)),
         risks=risks or "no passing item is worded alike",
     )
-
-
-def described(phrases: Sequence[Phrase]) -> str:
-    """Phrases with their counts, for a rationale."""
-    return ", ".join(f'"{p.text}" ({p.support}:{p.against})' for p in phrases)

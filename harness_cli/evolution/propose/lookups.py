@@ -18,63 +18,54 @@ def tool_edits(ground: Ground) -> Iterator[Edit | None]:
         failures = ground.with_key(key)
         others = [s for s in ground.seen if not _wants(s, tool)]
         phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
-        if phrases and any(t.name == tool for t in ground.state.all_tools()):
-            risky = [s for s in others if s.passed and matches(phrases, s.comment)]
-            yield _requirement(ground, tool, failures, phrases, risky)
-            yield _words(ground, tool, failures, phrases, risky)
+        if not phrases or all(t.name != tool for t in ground.state.all_tools()):
+            continue
+        ops = _requirement(ground, tool, phrases)
+        module = ops[0].path if ops else f"tools/{tool}.yaml"
+        yield draft(
+            ground,
+            id=f"require-{tool.replace('_', '-')}",
+            module=module,
+            ops=[*ops, *_words(ground, tool, failures, phrases)],
+            rationale=f"{len(failures)} replies needed `{tool}` and did not call it; before a "
+            f"reply to a comment with {quoted(phrases)} it must have answered.",
+            fixes=hit(failures, phrases),
+            at_risk=[s for s in others if s.passed and matches(phrases, s.comment)],
+            risk="An unneeded call costs one more round.",
+        )
 
 
 def _wants(seen: Seen, tool: str) -> bool:
     return tool in seen.expected_tools or (not seen.expected_tools and tool in seen.tools)
 
 
-def _requirement(
-    ground: Ground, tool: str, failures: list[Failure], phrases: list[str], risky: list[Seen]
-) -> Edit | None:
+def _requirement(ground: Ground, tool: str, phrases: list[str]) -> list[Op]:
     """A hook with `tool_required`, or more triggers for the one there is."""
     patterns = [pattern_of(p) for p in phrases]
     found = _existing(ground, tool)
     if found is None:
         name = f"requires-{tool.replace('_', '-')}"
         path = f"hooks/{name}.yaml"
-        ops = (
-            []
-            if path in ground.files
-            else [Op(op="write", path=path, text=_hook(name, tool, patterns))]
-        )
-    else:
-        hook, place = found
-        path = f"hooks/{hook.name}.yaml"
-        have = set(hook.checks[place].with_.get("triggers", ()))
-        pointer = f"/checks/{place}/with/triggers/-"
-        ops = [
-            Op(op="json-pointer", path=path, pointer=pointer, value=p)
-            for p in patterns
-            if p not in have
-        ]
-    return draft(
-        ground,
-        id=f"require-{tool.replace('_', '-')}",
-        module=path,
-        ops=ops,
-        rationale=f"{len(failures)} replies needed `{tool}` and did not call it. Before a reply to "
-        f"a comment with {quoted(phrases)} the tool must have answered.",
-        fixes=hit(failures, phrases),
-        at_risk=risky,
-        risk="An unneeded call costs one more round.",
-    )
+        if path in ground.files:
+            return []
+        return [Op(op="write", path=path, text=_hook(name, tool, patterns))]
+    hook, place = found
+    have = set(hook.checks[place].with_.get("triggers", ()))
+    pointer = f"/checks/{place}/with/triggers/-"
+    return [
+        Op(op="json-pointer", path=f"hooks/{hook.name}.yaml", pointer=pointer, value=p)
+        for p in patterns
+        if p not in have
+    ]
 
 
 def _existing(ground: Ground, tool: str) -> tuple[Hook, int] | None:
     for hook in ground.state.hooks:
         for place, check in enumerate(hook.checks):
             settings = check.with_
-            fits = list(settings.get("tools", ())) == [tool] and settings.get("on") != "reply"
-            if (
-                check.check == "tool_required"
-                and fits
-                and f"hooks/{hook.name}.yaml" in ground.files
-            ):
+            alone = list(settings.get("tools", ())) == [tool] and settings.get("on") != "reply"
+            here = f"hooks/{hook.name}.yaml" in ground.files
+            if check.check == "tool_required" and alone and here:
                 return hook, place
     return None
 
@@ -96,26 +87,16 @@ def _hook(name: str, tool: str, patterns: list[str]) -> str:
 
 
 def _words(
-    ground: Ground, tool: str, failures: list[Failure], phrases: list[str], risky: list[Seen]
-) -> Edit | None:
-    """Say when to call the tool: in the skill that was loaded most, and in the tool itself."""
+    ground: Ground, tool: str, failures: list[Failure], phrases: list[str]
+) -> Iterator[Op | None]:
+    """Say when to call the tool: in the skill that should be loaded, and in the tool."""
     said = quoted(phrases)
-    loaded = [s for f in failures for s in f.seen.skills]
-    skill = min(set(loaded), key=lambda s: (-loaded.count(s), s)) if loaded else ""
+    right = [s for f in failures for s in f.seen.expected_skills or f.seen.skills]
+    skill = min(set(right), key=lambda s: (-right.count(s), s)) if right else ""
     path, tool_path = f"skills/{skill}/SKILL.md", f"tools/{tool}.yaml"
     text, tool_text = ground.text(path), ground.text(tool_path)
-    ops = []
     if text is not None:
         bullet = f"`{tool}`: when the comment says something like {said}."
-        ops.append(add_bullet(text, path, "Tools", bullet))
+        yield add_bullet(text, path, "Tools", bullet)
     if tool_text is not None:
-        ops.append(extend_yaml(tool_text, tool_path, f"Use it for comments like {said}."))
-    return draft(
-        ground,
-        id=f"describe-{tool.replace('_', '-')}",
-        module=path if text is not None else tool_path,
-        ops=ops,
-        rationale=f"{len(failures)} replies needed `{tool}`; say that {said} calls for it.",
-        fixes=hit(failures, phrases),
-        at_risk=risky,
-    )
+        yield extend_yaml(tool_text, tool_path, f"Use it for comments like {said}.")

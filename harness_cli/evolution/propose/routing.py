@@ -58,8 +58,9 @@ def _exclusion(ground: Ground, loaded: str, right: str, failures: list[Failure])
     text = ground.text(path)
     if text is None or ground.state.skill(right) is None:
         return None
-    served = [s for s in ground.seen if loaded in s.skills and _wants(s, loaded)]
-    phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in served))
+    ids = {f.item_id for f in failures}
+    others = [s for s in ground.seen if s.item_id not in ids and not _wants(s, right)]
+    phrases = mine(ground, [f.seen.comment for f in failures], (s.comment for s in others))
     if not phrases:
         return None
     bullet = f"When the comment says something like {quoted(phrases)}: use {right}."
@@ -71,5 +72,5 @@ def _exclusion(ground: Ground, loaded: str, right: str, failures: list[Failure])
         ops=[op],
         rationale=f"`{loaded}` was loaded for {len(failures)} comments that are for `{right}`.",
         fixes=hit(failures, phrases),
-        at_risk=[s for s in served if s.passed and matches(phrases, s.comment)],
+        at_risk=[s for s in others if s.passed and matches(phrases, s.comment)],
     )
