@@ -1,75 +1,62 @@
-"""What the demo's claim rests on: base harness, items and baseline policy, frozen by digest.
+"""What the demo's claim rests on: base harness, items, catalogue and baseline policy, by digest.
 
-`evalsets/frozen.json` was written before the proposer was first run on any of them. A later change
-is listed by the demo, which measures the base anew in any case.
+`evalsets/frozen.yaml` keeps one entry a freeze, with its reason; the last one holds. Whatever is
+not as it says is listed by the demo, which measures the base anew in any case.
 """
-
-import sys
-from pathlib import Path
 
 import msgspec
 
-from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.evalsets import load_header
 from harness_cli.harness.load import load_state
 from harness_cli.models.open import open_policy
-from harness_cli.records.canonical import write_json
-from harness_cli.records.reader import read_json
+from harness_cli.records.reader import read_yaml
+from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
 
-FILE = "frozen.json"
-EVALSETS = (("live_stream_qa", "dev"), ("deploy_replay", None), ("general_instructions", None))
+FILE = "frozen.yaml"
+EVALSETS = ("live_stream_qa", "deploy_replay", "general_instructions")
 
 
-class Frozen(msgspec.Struct, frozen=True, kw_only=True):
-    """Digests of what the demo starts from."""
+class Freeze(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One freeze: why it was made, and the digests it holds."""
+
+    at: str
+    reason: str
+    catalogue: str
+    harness: str
+    builtin: str = ""
+    """Id of the policy; empty while it was not frozen yet."""
+    live_stream_qa: dict[str, str] = {}
+    deploy_replay: dict[str, str] = {}
+    general_instructions: dict[str, str] = {}
+
+
+class FreezeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`evalsets/frozen.yaml`, oldest first."""
 
     schema: int = 1
-    harness: str
-    policy: str
-    catalogue: str
-    evalsets: dict[str, str]
+    frozen: tuple[Freeze, ...]
 
 
-def present(project: Project) -> Frozen:
-    """The digests as they are now. The sealed test split is not opened for this."""
-    found = {}
-    catalogue = ""
-    for name, split in EVALSETS:
-        evalset = load_evalset(project, name, split=split)
-        found[name if split is None else f"{name}/{split}"] = evalset.digest
-        catalogue = evalset.world.digest
-    name, config = project.policy("builtin")
-    return Frozen(
-        harness=load_state(project).id,
-        policy=open_policy(name, config, root=project.root).id,
-        catalogue=catalogue,
-        evalsets=found,
-    )
+def read_freezes(project: Project) -> tuple[Freeze, ...]:
+    """Every freeze of a project's evalsets; none where no record is kept."""
+    path = project.evalsets / FILE
+    return read_yaml(path, FreezeRecord, name=FILE).frozen if path.is_file() else ()
 
 
 def frozen_differences(project: Project) -> list[str]:
-    """What is not as it was frozen, in words; empty when everything is."""
-    path = project.evalsets / FILE
-    if not path.is_file():
+    """What is not as it was last frozen, in words; empty when everything is."""
+    freezes = read_freezes(project)
+    if not freezes:
         return ["nothing was frozen"]
-    before, now = read_json(path, Frozen, name=FILE), present(project)
-    changed = [
-        f"the {what} changed"
-        for what, a, b in (
-            ("base harness", before.harness, now.harness),
-            ("policy `builtin`", before.policy, now.policy),
-            ("catalogue", before.catalogue, now.catalogue),
-        )
-        if a != b
+    last = freezes[-1]
+    name, config = project.policy("builtin")
+    pairs = [
+        ("the base harness", last.harness, load_state(project).id),
+        ("the catalogue", last.catalogue, read_catalogue(project.evalsets / "catalogue").digest),
+        ("the policy `builtin`", last.builtin, open_policy(name, config, root=project.root).id),
     ]
-    keys = sorted({*before.evalsets, *now.evalsets})
-    return changed + [
-        f"the items of {key} changed"
-        for key in keys
-        if before.evalsets.get(key) != now.evalsets.get(key)
-    ]
-
-
-if __name__ == "__main__":
-    here = Project.find(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    write_json(here.evalsets / FILE, present(here))
+    for evalset in EVALSETS:
+        now = load_header(project, evalset).digests
+        pairs.append((f"the items of `{evalset}`", str(getattr(last, evalset)), str(now)))
+    return [f"{what} changed" for what, before, now in pairs if before != now]

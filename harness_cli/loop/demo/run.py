@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_cli.evaluation.evalsets import load_evalset
-from harness_cli.loop.demo.frozen import frozen_differences
+from harness_cli.loop.demo.frozen import frozen_differences, read_freezes
 from harness_cli.loop.demo.record import Demo, Narrator
 from harness_cli.loop.demo.stages import EVALSET, SPLIT, Loop, base_stage, evolution_stage
 from harness_cli.loop.record import evolution_record
@@ -38,6 +38,8 @@ async def run_demo(folder: Path, narrator: Narrator, *, evolutions: int = EVOLUT
     narrator.say(f"   a project in {project.root}, on the policy `{project.config.policy}`,")
     narrator.say("   a deterministic baseline policy: no key, no network, not a language model")
     changed = frozen_differences(project)
+    for freeze in read_freezes(project)[1:]:
+        narrator.say(f"   frozen again on {freeze.at}: {freeze.reason}")
     for words in changed:
         narrator.say(f"   note: {words} since it was frozen; the base is measured here anew")
     loop = Loop(project=project, narrator=narrator)
