@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.errors import Locked, UsageError
+from harness_cli.evaluation import comparison_text as compared
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.engine import Outcome, evaluate
 from harness_cli.evaluation.plan import EvalOptions
@@ -25,19 +26,15 @@ def evaluate_all(
     evalsets: Sequence[str],
     options: EvalOptions,
     *,
+    aa: bool,
     junit_file: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """One run an evalset, in order; an unfinished run ends the command with its exit code."""
-    if options.resume is not None and len(evalsets) > 1:
-        raise UsageError("--resume goes on with one run, so it takes one evalset at most")
-    if junit_file is not None and len(evalsets) > 1:
-        raise UsageError("--junit writes one file, so it takes one evalset")
+    """One run an evalset (two with `aa`), in order; an unfinished one ends the command."""
+    _check(evalsets, options, aa=aa, junit_file=junit_file)
     outcomes = []
-    names: list[str | None] = [*evalsets] or [None]
-    for name in names:
-        chosen = replace(options, evalset=name, command=tuple(sys.argv[1:]))
+    for chosen in _asked(evalsets, options, aa=aa):
         outcome = _evaluate(project, chosen, quiet=quiet)
         if outcome is None:
             continue
@@ -51,6 +48,44 @@ def evaluate_all(
         emit_json(_as_json([o.report for o in outcomes]))
     for outcome in outcomes:
         outcome.check()
+    if aa and not as_json:
+        for one, other in zip(outcomes[::2], outcomes[1::2], strict=True):
+            show_noise(one, other)
+
+
+def _check(
+    evalsets: Sequence[str], options: EvalOptions, *, aa: bool, junit_file: Path | None
+) -> None:
+    if options.resume is not None and (len(evalsets) > 1 or aa):
+        raise UsageError("--resume goes on with one run")
+    if junit_file is not None and (len(evalsets) > 1 or aa):
+        raise UsageError("--junit writes one file, so it takes one run")
+
+
+def _asked(evalsets: Sequence[str], options: EvalOptions, *, aa: bool) -> Iterator[EvalOptions]:
+    names: list[str | None] = [*evalsets] or [None]
+    seed = options.seed or 0
+    for name in names:
+        chosen = replace(options, evalset=name, command=tuple(sys.argv[1:]))
+        yield chosen
+        if aa:  # repeats of the first run have the seeds right behind its own
+            yield replace(chosen, seed=seed + (options.repeat or 1))
+
+
+def show_noise(one: Outcome, other: Outcome) -> None:
+    """What two runs of the same thing differ by, and the difference such a run can see."""
+    from harness_cli.evaluation.compare import compare
+
+    found = compare(
+        one.run.results(),
+        other.run.results(),
+        config_a=one.run.config(),
+        config_b=other.run.config(),
+    )
+    line(f"A/A: {one.run.id} and {other.run.id} differ by their seeds alone")
+    table(compared.METRIC_COLUMNS, compared.metric_rows(found))
+    for remark in compared.remarks(found):
+        line(remark)
 
 
 def one_of(option: str, value: str | None, known: tuple[str, ...]) -> Any:

@@ -36,6 +36,9 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens, in and out.")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Wall clock.")] = None,
     if_locked: Annotated[str, typer.Option(help="skip, wait or fail.")] = "fail",
+    aa: Annotated[
+        bool, typer.Option("--aa", help="Twice with other seeds: the noise a gate must beat.")
+    ] = False,
     junit: Annotated[Path | None, typer.Option(help="JUnit XML to FILE.")] = None,
     as_json: Json = False,
     directory: Folder = HERE,
@@ -71,4 +74,6 @@ def run(
         reason=reason,
         if_locked=one_of("--if-locked", if_locked, ("skip", "wait", "fail")) or "fail",
     )
-    evaluate_all(project, evalsets or [], options, junit_file=junit, as_json=as_json, quiet=quiet)
+    evaluate_all(
+        project, evalsets or [], options, aa=aa, junit_file=junit, as_json=as_json, quiet=quiet
+    )

@@ -5,14 +5,14 @@ together. The items are read again, one by one, when they are handed out.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.seal import log_opening, needs_reason
-from harness_cli.evaluation.survey import HEADER, lines_of, survey_items
+from harness_cli.evaluation.survey import HEADER, State, lines_of, survey_items
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import read_yaml
@@ -45,6 +45,7 @@ class ItemStream:
     path: Path
     split: str | None
     planned: int
+    state: State
     sealed: Sealed | None = None
     _opened: bool = False
 
@@ -62,7 +63,7 @@ class ItemStream:
             )
             self._opened = True
         left = self.planned
-        for _, line in lines_of(self.path):
+        for _, line in lines_of(self.path, since=self.state):
             if left == 0:
                 return
             item = _item(line)
@@ -73,7 +74,7 @@ class ItemStream:
     def first(self, limit: int | None) -> "ItemStream":
         """The same stream, ended after `limit` items."""
         planned = self.planned if limit is None else min(limit, self.planned)
-        return ItemStream(self.path, self.split, planned, self.sealed, self._opened)
+        return replace(self, planned=planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def load_evalset(
     n = survey.counts[split] if split else survey.total
     return Evalset(
         header=header,
-        items=ItemStream(path, split, n, sealed),
+        items=ItemStream(path, split, n, survey.state, sealed),
         digest=digest,
         world=world,
         ref=EvalsetRef(name=name, split=split, digest=digest, n=n, catalogue_digest=world.digest),

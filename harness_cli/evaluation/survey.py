@@ -5,6 +5,7 @@ them, so that a new field of a record with a default changes no frozen digest.
 """
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, Stale
 from harness_cli.records.canonical import canonical_json
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import parse_json
@@ -22,6 +23,8 @@ from harness_cli.records.reader import parse_json
 HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
 """Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
+
+State = tuple[int, int]
 
 _INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
 _plain = msgspec.json.Decoder().decode
@@ -33,6 +36,8 @@ class Survey:
     """One pass over `items.jsonl`: counts, digests and findings."""
 
     name: str
+    state: State
+    """Of the file, before its first line was read."""
     total: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     digests: dict[str, str] = field(default_factory=dict)
@@ -70,11 +75,11 @@ _EMPTY = hashlib.sha256(b"[]").hexdigest()
 
 def survey_items(path: Path, *, name: str) -> Survey:
     """Read every line once: is it an item, is its id its own, what are the digests."""
-    survey = Survey(name)
-    sums: dict[str, Any] = {}
-    seen: set[str] = set()
     if not path.is_file():
         raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
+    survey = Survey(name, state_of(path))
+    sums: dict[str, Any] = {}
+    seen: set[str] = set()
     for number, line in lines_of(path):
         item = _checked(line, f"{name}:{number}", survey.findings)
         if item is None:
@@ -106,13 +111,27 @@ def canonical_line(line: bytes) -> bytes:
     return canonical_json(value) if _INEXACT.search(data) else data
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line number and text of every line that is not blank; a BOM at the start is no text."""
+def lines_of(path: Path, *, since: State | None = None) -> Iterator[tuple[int, bytes]]:
+    """Line number and text of every line that is not blank; a BOM at the start is no text.
+
+    Raises `Stale` when the file is, or while it is read comes to be, another than it was `since`.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            if since is not None and state_of(file.fileno()) != since:
+                raise Stale(
+                    f"`{path.parent.name}/{path.name}` changed while it was being evaluated",
+                    hint="bring it back to what it was and resume, or start a new run",
+                )
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if not text.isspace():
                 yield number, text
+
+
+def state_of(file: int | Path) -> State:
+    """Size and time of the last change."""
+    stat = os.stat(file)  # noqa: PTH116  of a descriptor as well
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _add(sums: dict[str, Any], key: str, data: bytes) -> None:

@@ -163,3 +163,11 @@ def test_evalsets_are_listed_checked_digested_sealed_and_exported(project):
     file.write_text(file.read_text().replace("today", "tonight"))
     with pytest.raises(UsageError, match="1 findings in 1 evalsets"):
         harness("evalset", "check")
+
+
+def test_aa_runs_twice_with_other_seeds_and_shows_what_a_run_can_see(project):
+    result = harness("eval", "bench", "--aa", "--limit", "12", "--repeat", "2", "-q")
+    runs = RunStore(project.runs).list()
+    assert sorted(run.config().seed for run in runs) == [0, 2]
+    assert "differ by their seeds alone" in result.stdout
+    assert "12 of 12" in result.stdout

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.errors import BadFile, Stale, UnknownName, UsageError
 from harness_cli.evaluation.evalsets import findings, load_evalset, names, split_digests
 from harness_cli.evaluation.seal import openings
 from harness_cli.evaluation.sealing import freeze, with_block
@@ -148,11 +148,12 @@ def test_an_unknown_evalset_or_split_is_told_with_the_nearest_name(project):
 def test_a_byte_order_mark_crlf_and_blank_lines_change_nothing(project):
     folder = write(project, items(2))
     before = load_evalset(project, "tiny")
+    listed = list(before.items)
     text = (folder / "items.jsonl").read_text()
     (folder / "items.jsonl").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n\r\n").encode())
     after = load_evalset(project, "tiny")
     assert after.digest == before.digest
-    assert list(after.items) == list(before.items)
+    assert list(after.items) == listed
 
 
 def test_the_digest_of_a_split_is_of_the_canonical_json_of_its_items(project):
@@ -234,3 +235,14 @@ def test_a_header_that_cannot_be_rewritten_in_place_is_left_alone_and_says_what_
 )
 def test_a_block_is_replaced_or_added_and_nothing_else(text, after):
     assert with_block(text, "k", {"x": 1}) == after
+
+
+def test_an_evalset_that_is_edited_while_it_is_handed_out_stops_the_run(project):
+    folder = write(project, items(3))
+    evalset = load_evalset(project, "tiny")
+    stream = iter(evalset.items)
+    next(stream)
+    with (folder / "items.jsonl").open("a") as file:
+        file.write(json.dumps(ITEM) + "\n")
+    with pytest.raises(Stale, match=r"`tiny/items.jsonl` changed while it was being evaluated"):
+        list(stream)
