@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 from harness_cli.errors import ToolError
 from harness_cli.records.chat import ChatReply, RawToolCall
@@ -20,10 +20,14 @@ from harness_cli.runtime.hooks.run import refused
 from harness_cli.runtime.messages import assistant_turn, tool_turn
 from harness_cli.runtime.session import Ended, Session
 
+T = TypeVar("T")
 OURS = ("sandbox", "returns")
 """Executors of this package that run in this process and let themselves be cancelled."""
 WARM_S = 60.0
 """Above an executor's own limit for starting what a tool needs, which is no part of the call."""
+CALLS_CAP = 16
+"""Calls of one answer that are run (**choice**); the others are answered *denied*."""
+TOO_MANY = f"not called: one answer may hold {CALLS_CAP} calls"
 CONTENT_CAP = 64_000
 """Characters of a result that the policy is shown."""
 
@@ -62,8 +66,9 @@ async def run_calls(session: Session, asked: list[Asked], denied: Mapping[int, s
     """
     first = session.tool_calls
     session.tool_calls += len(asked)
+    denied = {**dict.fromkeys(range(CALLS_CAP, len(asked)), TOO_MANY), **denied}
     work = [_one_call(session, call, first + i, denied.get(i)) for i, call in enumerate(asked)]
-    outcomes = [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
+    outcomes = [await work[0]] if len(work) == 1 else await together(work)
     turn = session.turn
     assert turn is not None
     ending: Ruling | None = None
@@ -80,6 +85,18 @@ async def run_calls(session: Session, asked: list[Asked], denied: Mapping[int, s
     session.messages.extend(tool_turn(c) for c in turn.calls)
     if ending is not None:
         raise ended_by(ending)
+
+
+async def together(work: list[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; when one raises (a run's budget is spent) the others are cancelled."""
+    tasks = [asyncio.ensure_future(w) for w in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def ended_by(ruling: Ruling) -> Ended:

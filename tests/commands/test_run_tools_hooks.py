@@ -262,6 +262,25 @@ def test_hooks_are_tried_on_events_of_a_file(harness, place):
         (place / "events.json").unlink()
 
 
+def test_hooks_are_tried_on_the_events_of_a_run(harness, place):
+    hook = place / "harness_repo/hooks/no-yuan.yaml"
+    done = harness("eval", "qa", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert harness("hooks", "test").stdout.count("reply-length") == 0
+    hook.write_text(
+        "schema: 1\nname: no-yuan\nevent: before_reply\naction: retry\nchecks:\n"
+        "  - check: forbid_pattern\n    with: {patterns: [yuan]}\n"
+    )
+    try:
+        told = json.loads(harness("hooks", "test", "--item", "qa-1", "--json").stdout)
+        [outcome] = [o for o in told["outcomes"] if o["hooks"]]
+        assert (outcome["hooks"][0]["hook"], outcome["about"]) == ("no-yuan", "It is 12 yuan.")
+        assert harness("hooks", "test", "--item", "qa-9").returncode == 2
+        assert harness("hooks", "test", "--run", "none").returncode == 2
+    finally:
+        hook.unlink()
+
+
 def test_a_hook_that_fails_to_decide_is_exit_one(harness, place):
     hook = place / "harness_repo/hooks/broken.yaml"
     hook.write_text(

@@ -470,6 +470,40 @@ def test_a_cancelled_rollout_leaves_nothing_behind(stage):
     assert ended == [True]
 
 
+def test_an_answer_with_too_many_calls_has_the_rest_denied(stage):
+    done = stage.run([tool_reply(*[LOOK] * 20), "89 yuan."])
+    assert [c.result.ok for c in done.calls] == [True] * 16 + [False] * 4
+    assert done.calls[-1].result.error is ToolErrorKind.DENIED
+
+
+def test_when_a_run_ends_inside_a_call_none_of_the_others_goes_on(stage):
+    ended = []
+
+    class Spent:
+        async def model(self, index, request, call):
+            return await call()
+
+        async def tool(self, index, name, arguments, call):
+            if index == 1:
+                await asyncio.sleep(0.02)
+                raise BudgetReached("spent")
+            return await call(), False
+
+    async def slow(arguments):
+        try:
+            await asyncio.sleep(5)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(BudgetReached):
+        stage.run(
+            [tool_reply(LOOK, LOOK, LOOK)],
+            answers={"get_product": slow},
+            log=Spent(),
+        )
+    assert ended == [True, True]
+
+
 WORDS = st.sampled_from(["89 yuan.", "bad", "", " ", "<think>x", "</think>y", None, "x" * 300])
 RAW = st.one_of(
     st.sampled_from(['{"link_id": 1}', "{bad", "[1]", "null", "", '"{}"', '{"skill": "item-qa"}']),
