@@ -111,7 +111,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     """name@digest of the policy."""
     steps: tuple[Step, ...] = ()
     hooks: tuple[HookEvent, ...] = ()
-    """Hooks of `request`, `before_reply` and `after_reply`."""
+    """Hooks of `request` and `after_reply`; all others stand with the step they judged."""
     tools_offered: tuple[str, ...] = ()
     skills_loaded: tuple[str, ...] = ()
     reply: str = ""
