@@ -24,9 +24,13 @@ _EN_TENS = {
 _EN = _EN_SMALL | _EN_TENS
 _EN_WORD = "|".join(sorted([*_EN, "hundred", "thousand", "half"], key=len, reverse=True))
 
-DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-ZH_NUMBER = r"[零〇一二两俩三四五六七八九十百千万半]+(?:点[零一二三四五六七八九]+)?"
-EN_NUMBER = rf"\b(?:an?\s+)?(?:{_EN_WORD})\b(?:(?:[ -]|\s+and\s+)(?:{_EN_WORD})\b)*"
+# A run of digits is tried from its start only and every repeat has an end: linear on any text.
+DIGITS = r"(?<!\d)(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,6})?|\d{1,12}(?:\.\d{1,6})?)"
+ZH_NUMBER = r"[零〇一二两俩三四五六七八九十百千万半]{1,12}(?:点[零一二三四五六七八九]{1,6})?"
+EN_NUMBER = (
+    rf"\b(?:an? )?(?:{_EN_WORD})\b(?:[ -](?:{_EN_WORD})\b){{0,4}}"
+    rf"(?:(?<=hundred) and (?:{_EN_WORD})\b(?:[ -](?:{_EN_WORD})\b)?)?"
+)
 NUMBER = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER}|\ban?\b)"
 """A number in digits or words. `a` and Chinese characters count only before a unit."""
 
@@ -44,6 +48,8 @@ class Clause:
     end: int
     text: str
     sentence: int
+    position: int
+    """Among the clauses of its text."""
     question: bool
     """The sentence it belongs to ends with a question mark and this is its last clause."""
 
@@ -66,7 +72,7 @@ def clauses(folded: str) -> list[Clause]:
         mark = match.group() if match else ""
         if folded[start:end].strip():
             asks = "?" in mark or "？" in mark
-            found.append(Clause(start, end, folded[start:end], sentence, asks))
+            found.append(Clause(start, end, folded[start:end], sentence, len(found), asks))
         if match:
             sentence += bool(_SENTENCE.search(mark))
             start = match.end()

@@ -15,6 +15,8 @@ from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import Finding
 
+MAX_FINDINGS = 50
+"""A reply with more faults than these is no better known by the rest."""
 UNCERTAIN = phrases(
     r"""
     \bwhether\b|(?:don't|do not|doesn't) (?:have|know|say|see|list)|not (?:sure|certain|listed
@@ -116,7 +118,7 @@ class Reading:
 
     def asserts(self, clause: Clause) -> bool:
         """Whether a clause claims what it says."""
-        return self.asserting[self.clauses.index(clause)]
+        return self.asserting[clause.position]
 
     def claims(self) -> Iterator[tuple[int, Clause]]:
         """Clauses that claim something, with their position."""
@@ -136,7 +138,7 @@ class Reading:
         """Note a finding; the quote is the words of the reply as they were written."""
         quote = self.trajectory.reply[start:end].strip()
         finding = Finding(kind=kind, detail=detail, quote=quote, evidence=evidence)
-        if finding not in self.findings:
+        if len(self.findings) < MAX_FINDINGS and finding not in self.findings:
             self.findings.append(finding)
 
 
