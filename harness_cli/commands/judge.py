@@ -26,6 +26,10 @@ def agree(
     catalogue: Annotated[
         Path | None, typer.Option(help="Folder of facts; default: the project's catalogue.")
     ] = None,
+    evalset: Annotated[
+        str, typer.Option(help="Where labels that name an item by id find it.")
+    ] = "live_stream_qa",
+    split: Annotated[str | None, typer.Option(help="Its split; default: dev.")] = None,
     cases: Annotated[int, typer.Option(min=0, help="Disagreements to list.")] = 10,
     as_json: Json = False,
     directory: Folder = HERE,
@@ -36,8 +40,9 @@ def agree(
 
     from harness_cli.commands._show import emit_json
     from harness_cli.errors import UnknownName
+    from harness_cli.evaluation.evalsets import load_evalset
     from harness_cli.judges.agreeing import measure
-    from harness_cli.judges.labels import judge_labels, read_labels
+    from harness_cli.judges.labels import judge_labels, read_labels, with_items
     from harness_cli.judges.open import open_judge
     from harness_cli.store.catalogue import read_catalogue
     from harness_cli.store.project import Project
@@ -47,6 +52,8 @@ def agree(
     if config is None:
         raise UnknownName.of("judge", judge, project.config.judges)
     replies = read_labels(file)
+    if any(r.item is None and r.item_id for r in replies):
+        replies = with_items(replies, load_evalset(project, evalset, split=split).items)
     world = read_catalogue(catalogue or project.evalsets / "catalogue")
     opened = open_judge(judge, config)
     verdicts = asyncio.run(judge_labels(opened, replies, world))

@@ -3,7 +3,7 @@
 The format (`labels.jsonl`, one reply a line) is documented in docs/judging.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ class LabelledReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reply: str
     labels: tuple[Label, ...]
     item: Item | None = None
-    """The whole item; or `comments`, `room`, `current_link` and `expect` for a short form."""
+    """The whole item; or `item_id`, or `comments`, `room`, `current_link` and `expect`."""
+    item_id: str | None = None
+    """An item of the evalset that the verb names."""
     comments: tuple[str, ...] = ()
     room: str = ""
     """A room of the catalogue: its products in their order are the links."""
@@ -62,6 +64,44 @@ class LabelledReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     note: str = ""
 
 
+class LabelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The flat form of a line: one reading of a reply to an item of an evalset."""
+
+    id: str
+    item_id: str
+    reply: str
+    accuracy: int
+    effectiveness: float
+    kind: str | None = None
+    """The main fault; `also` names further ones."""
+    also: tuple[str, ...] = ()
+    annotator: str = "team"
+    tool_results: tuple[LabelledCall, ...] = ()
+    actions: tuple[dict[str, Any], ...] = ()
+    channel: str = "public"
+    wording: str | None = None
+    note: str = ""
+
+    def labelled(self) -> LabelledReply:
+        """The same as a labelled reply."""
+        kinds = tuple(k for k in (self.kind, *self.also) if k)
+        label = Label(
+            annotator=self.annotator,
+            accuracy=self.accuracy,
+            effectiveness=self.effectiveness,
+            kinds=kinds,
+        )
+        return LabelledReply(
+            id=self.id,
+            reply=self.reply,
+            labels=(label,),
+            item_id=self.item_id,
+            calls=self.tool_results,
+            actions=self.actions,
+            note=self.note,
+        )
+
+
 def read_labels(path: Path) -> list[LabelledReply]:
     """Every line of a labels file. Raises `BadFile` with the line of what is wrong."""
     found: list[LabelledReply] = []
@@ -69,7 +109,11 @@ def read_labels(path: Path) -> list[LabelledReply]:
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
-        reply = parse_json(line, LabelledReply, name=f"{path}:{number}")
+        where = f"{path}:{number}"
+        if "labels" in parse_json(line, dict[str, Any], name=where):
+            reply = parse_json(line, LabelledReply, name=where)
+        else:
+            reply = parse_json(line, LabelRow, name=where).labelled()
         wrong = _fault(reply, seen)
         if wrong:
             raise BadFile(f"{path}:{number}: {wrong}")
@@ -93,10 +137,27 @@ def _fault(reply: LabelledReply, seen: set[str]) -> str | None:
     return None
 
 
+def with_items(replies: Sequence[LabelledReply], items: Iterable[Item]) -> list[LabelledReply]:
+    """The replies with the items that they name by id; raises `BadFile` for one that is absent."""
+    wanted = {r.item_id for r in replies if r.item is None and r.item_id is not None}
+    known = {item.id: item for item in items if item.id in wanted}
+    absent = sorted(wanted - known.keys())
+    if absent:
+        raise BadFile(f"labels name items that the evalset has not: {', '.join(absent[:5])}")
+    return [
+        msgspec.structs.replace(r, item=known[r.item_id])
+        if r.item is None and r.item_id is not None
+        else r
+        for r in replies
+    ]
+
+
 def as_item(reply: LabelledReply, world: Catalogue) -> Item:
     """The item that a reply answers."""
     if reply.item is not None:
         return reply.item
+    if reply.item_id is not None:
+        raise BadFile(f"label `{reply.id}`: item `{reply.item_id}` was not looked up")
     room = world.room(reply.room)
     if reply.room and room is None:
         raise BadFile(f"label `{reply.id}`: the catalogue has no room `{reply.room}`")

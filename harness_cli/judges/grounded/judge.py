@@ -5,6 +5,7 @@ speak to the judge. It knows the catalogue, the request, the trajectory and the 
 and nothing of how items are made.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.focus import Resolver
-from harness_cli.judges.grounded.language import words
+from harness_cli.judges.grounded.language import fold, words
 from harness_cli.judges.grounded.link_checks import check_actions, check_forbidden, check_links
 from harness_cli.judges.grounded.measure_checks import check_measures
 from harness_cli.judges.grounded.price_checks import check_discounts, check_money
@@ -149,9 +150,31 @@ def grade(reading: Reading) -> float | None:
     for unit in missing:
         _note(reading, _kind(reading, unit), f"{unit.answer}: {', '.join(unit.missing)}")
     score = 1.0 if not missing else 0.5 if any(u.share > 0 for u in units) else 0.0
+    if score == 1 and not same_language(reading):
+        _note(reading, "wrong_language", "not the language of the viewer")
+        score = 0.5
     if score == 0 and said and _refuses_wrongly(reading):
         _note(reading, "over_refusal", "declines what could be answered")
     return score
+
+
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_LATIN = re.compile(r"[a-z]{2,}")
+
+
+def same_language(reading: Reading) -> bool:
+    """The reply is in the viewer's language, as far as both show one (English or Chinese)."""
+    asked = _language(fold(" ".join(c.text for c in reading.item.request.comments)))
+    said = _language(reading.folded)
+    return asked is None or said is None or asked == said
+
+
+def _language(text: str) -> str | None:
+    """`zh` or `en` where nearly all words are; None for a mixture, digits or nothing."""
+    han, latin = len(_HAN.findall(text)), len(_LATIN.findall(text))
+    if han >= 2 and han > 2 * latin:
+        return "zh"
+    return "en" if latin >= 2 and han == 0 else None
 
 
 def _kind(reading: Reading, unit: Unit) -> str:
