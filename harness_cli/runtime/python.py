@@ -72,7 +72,8 @@ class PythonExecutor:
         return file, function
 
     async def close(self) -> None:
-        """Every process ended with its call."""
+        """Remove the files; every process ended with its call."""
+        self._workshop.close()
 
 
 def _result(tool: Tool, finished: Finished) -> ToolResult:

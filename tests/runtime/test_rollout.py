@@ -191,7 +191,9 @@ def test_a_skill_is_shown_once(stage):
         ("a price</think>89 yuan.", "89 yuan.", "a price"),
         ("89 yuan.<think>done? ye", "89 yuan.", "done? ye"),
         ("<THINK>a</THINK>89 yuan.<thinking>b</thinking>", "89 yuan.", "a\n\nb"),
-        ("<think>a<think>b</think>c</think>89 yuan.", "89 yuan.", "a<think>b\n\nc"),
+        ("<think>a<think>b</think>c</think>89 yuan.", "89 yuan.", "ab\n\nc"),
+        ("<think>a<think>b</think>89 yuan.", "89 yuan.", "ab"),
+        ("I </think>think <think>x</think>89 yuan.", "think 89 yuan.", "I\n\nx"),
     ],
 )
 def test_reasoning_leaves_the_reply_and_stays_in_the_trajectory(stage, said, reply, thought):

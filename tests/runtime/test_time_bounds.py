@@ -363,3 +363,55 @@ def test_a_real_stream_that_stalls_half_way_ends_at_the_bound_of_the_profile(sta
     done, took = asyncio.run(act())
     assert took < 3.0
     assert (done.stop, done.route) == (StopReason.TIMEOUT, Route.SUPPRESSED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>" * 40_000,
+        "</think>" * 40_000,
+        "<think>x</think>" * 20_000,
+        "<" * 300_000,
+        "\n" * 60_000,
+        "- a " * 15_000,
+        "-" + " " * 60_000,
+        "[" * 60_000,
+        "**" * 30_000,
+        "1," * 30_000,
+        "1" * 60_000,
+        "<a " * 20_000,
+        "{" * 60_000,
+        "Hi. " * 15_000,
+    ],
+    ids=lambda text: f"{text[:8]!r}x{len(text)}",
+)
+def test_no_degenerate_answer_of_a_model_holds_the_loop(stage, text):
+    hooks = [
+        stage.hook("form", "after_model", "malformed_output", "allow"),
+        stage.hook(
+            "say",
+            "before_reply",
+            "output_format",
+            "allow",
+            settings={
+                "forbid": ["markdown", "json", "tags", "urls", "list"],
+                "language": "match_viewer",
+            },
+        ),
+        stage.hook(
+            "long", "before_reply", "length", "rewrite", settings={"constraint": "reply_words"}
+        ),
+        stage.hook(
+            "plain",
+            "before_reply",
+            "output_format",
+            "rewrite",
+            settings={"forbid": ["list", "tags"]},
+        ),
+        stage.hook("true", "before_reply", "grounded_claims", "allow"),
+        stage.hook("kind", "before_reply", "ai_identity", "allow"),
+        stage.hook("oath", "before_reply", "unsupported_promise", "allow"),
+    ]
+    done, took = timed(lambda: stage.run([text, text], *hooks))
+    assert took < 3.0
+    assert done.error is None or not done.error.startswith("runtime:")

@@ -15,7 +15,7 @@ from harness_cli.runtime.hooks.check_text import Found
 from harness_cli.runtime.hooks.moment import Moment, Objection
 from harness_cli.runtime.hooks.patterns import LONGEST
 
-_N = r"(\d{1,9}(?:,\d{3})*(?:\.\d{1,4})?)"
+_N = r"(?<!\d)(\d{1,9}(?:,\d{3})*(?:\.\d{1,4})?)"
 _CLAIMS = {
     "price": re.compile(
         rf"(?:[¥￥$]|\b(?:RMB|CNY)\s?){_N}|{_N}\s?(?:-\s?)?(?:yuan|rmb|cny|dollars?|元|块钱?|圆)",
@@ -37,6 +37,8 @@ _NUMBER = re.compile(r"\d{1,9}(?:,\d{3})*(?:\.\d{1,4})?")
 _MONEY_KEY = re.compile(
     r"price|amount|total|pay|list|discount|threshold|saving|reduc|subtotal|off", re.IGNORECASE
 )
+RESULT_CAP = 64_000
+"""Characters of one result that are read for its numbers."""
 _MOST = 80
 """Amounts of one result that are paired for savings; more would make any number a saving."""
 
@@ -77,7 +79,7 @@ def _known(moment: Moment) -> set[float]:
     known: set[float] = set()
     for call in moment.calls:
         if call.result.ok and call.name not in ("load_skill", "refuse"):
-            known |= numbers(call.result.content[:LONGEST])
+            known |= numbers(call.result.content[:RESULT_CAP])
             known |= _savings(call)
     for entry in moment.request.faq:
         known |= numbers(entry.answer) | numbers(entry.question)

@@ -67,6 +67,12 @@ class Workshop:
                 path.chmod(0o755)
         return Path(self._folder.name)
 
+    def close(self) -> None:
+        """Remove the folder now; a later use makes it again."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
     def holds(self, path: str) -> bool:
         """Whether the harness has this file."""
         return path in self._files

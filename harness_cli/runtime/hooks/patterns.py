@@ -22,8 +22,8 @@ from harness_cli.errors import HookError
 
 WINDOW = 4_000
 OVERLAP = 200
-LONGEST = 64_000
-"""Beyond this nothing is read: a check on a longer text is a failed hook."""
+LONGEST = 16_000
+"""Beyond this nothing is read: no host speaks so long, and a check on it is a failed hook."""
 _CHILD = (
     "import json,re,sys;p,t=json.load(sys.stdin);m=re.compile(p,re.I).search(t);"
     "print(json.dumps(m and m.span()))"
