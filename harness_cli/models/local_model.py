@@ -1,7 +1,7 @@
-"""A causal language model on this CPU: load, score candidates, generate. The door of transformers.
+"""A causal language model on this CPU: load, score, generate. The door of transformers.
 
 Sequences are short and the model is small, so everything runs unbatched but for one thing: all
-candidates of a choice go through the model together, side by side behind their common context.
+candidates of a choice go through the model together, side by side in one row.
 """
 
 import shutil
@@ -24,6 +24,12 @@ CPU_INFO: Final = Path("/proc/cpuinfo")
 NAME: Final = "SmolLM2-135M-Instruct"
 
 
+Contexts = tuple[tuple[int, ...], ...]
+"""Tokens of each context that a text is scored after."""
+KEPT: Final = 4
+"""Sets of contexts whose cache is kept: the skills, and the tools of the skills loaded last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """What was generated, and whether the model ended by itself."""
@@ -33,10 +39,11 @@ class Generated:
     ended: bool
 
 
-@dataclass(slots=True)
-class _Prefix:
-    ids: tuple[int, ...]
+@dataclass(frozen=True, slots=True)
+class _Known:
     cache: Any
+    last: torch.Tensor
+    """(contexts, V) log-probabilities of what follows each context."""
 
 
 class LocalModel:
@@ -48,7 +55,7 @@ class LocalModel:
         self._model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=fast_dtype(), local_files_only=True
         ).eval()
-        self._prefix: _Prefix | None = None
+        self._kept: dict[Contexts, _Known] = {}
 
     def ids(self, text: str) -> list[int]:
         """Tokens of a piece of text, special tokens of the template understood."""
@@ -62,38 +69,28 @@ class LocalModel:
         return self.ids(text)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def score(
-        self, prefix: Sequence[int], suffix: Sequence[int], candidates: Sequence[Sequence[int]]
-    ) -> list[float]:
-        """log p(candidate | prefix, suffix), summed over its tokens, for every candidate.
+    def likelihoods(self, contexts: Contexts, text: Sequence[int]) -> list[float]:
+        """log p(text | context), summed over its tokens, for every context.
 
-        The key-value cache of `prefix` is kept for the next call with the same one. Behind it
-        stand the suffix and then all candidates in one row; a mask lets each candidate see the
-        context and itself alone, and positions start anew for each, so one pass scores them all.
+        The key-value cache of the contexts, side by side in one row, is kept for the next texts.
+        Behind it stands the text once per context; a mask lets each copy see its own context and
+        itself alone, and positions go on from that context, so one pass scores them all.
         """
-        cache = self._prefixed(tuple(prefix))
-        n_prefix, n_suffix = len(prefix), len(suffix)
-        row, positions = [*suffix], [*range(n_prefix, n_prefix + n_suffix)]
-        starts: list[int] = []
-        for ids in candidates:
-            starts.append(len(row))
-            row += ids
-            positions += range(n_prefix + n_suffix, n_prefix + n_suffix + len(ids))
+        known = self._known(contexts)
+        n, total = len(text), len(contexts) * len(text)
         logits = self._model(
-            input_ids=torch.tensor([row]),
-            position_ids=torch.tensor([positions]),
-            attention_mask=self._side_by_side(n_prefix, n_suffix, [len(c) for c in candidates]),
-            cache=cache,
+            input_ids=torch.tensor([[*text] * len(contexts)]),
+            position_ids=torch.tensor([[p for c in contexts for p in range(len(c), len(c) + n)]]),
+            attention_mask=self._mask([len(c) for c in contexts], n),
+            cache=known.cache,
             use_cache=True,
-        ).logits[0]  # (T, V)
-        cache.crop(-len(row))
+        ).logits[0]  # (contexts · n, V)
+        known.cache.crop(-total)
         logp = logits.float().log_softmax(-1)
         return [
-            sum(
-                float(logp[n_suffix - 1 if k == 0 else start + k - 1, token])
-                for k, token in enumerate(ids)
-            )
-            for start, ids in zip(starts, candidates, strict=True)
+            float(known.last[i, text[0]])
+            + sum(float(logp[i * n + k - 1, text[k]]) for k in range(1, n))
+            for i in range(len(contexts))
         ]
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
@@ -116,19 +113,21 @@ class LocalModel:
             step = torch.tensor([[token]])
         return Generated(self._text(out), len(out), ended=False)
 
-    def _side_by_side(self, n_prefix: int, n_suffix: int, lengths: Sequence[int]) -> torch.Tensor:
-        """(1, 1, T, n_prefix + T) additive mask: the context, then a leaf for each candidate."""
-        total = n_suffix + sum(lengths)
-        seen = torch.zeros(total, n_prefix + total, dtype=torch.bool)
-        seen[:, :n_prefix] = True
-        seen[:n_suffix, n_prefix : n_prefix + n_suffix] = (
-            torch.ones(n_suffix, n_suffix).tril().bool()
-        )
-        start = n_suffix
-        for length in lengths:
-            seen[start : start + length, n_prefix : n_prefix + n_suffix] = True
-            own = slice(n_prefix + start, n_prefix + start + length)
-            seen[start : start + length, own] = torch.ones(length, length).tril().bool()
+    def _mask(self, lengths: Sequence[int], n: int | None = None) -> torch.Tensor:
+        """Additive mask of contexts side by side: (1, 1, T, T) of themselves for n None, else
+        (1, 1, len · n, T + len · n) of a text of n tokens behind each, T the sum of lengths."""
+        total = sum(lengths)
+        rows = total if n is None else len(lengths) * n
+        seen = torch.zeros(rows, total if n is None else total + rows, dtype=torch.bool)
+        start = 0
+        for i, length in enumerate(lengths):
+            if n is None:
+                own = slice(start, start + length)
+                seen[own, own] = torch.ones(length, length).tril().bool()
+            else:
+                copy = slice(i * n, i * n + n)
+                seen[copy, start : start + length] = True
+                seen[copy, total + i * n : total + i * n + n] = torch.ones(n, n).tril().bool()
             start += length
         mask = torch.zeros(seen.shape, dtype=self._model.dtype)
         return mask.masked_fill(~seen, torch.finfo(mask.dtype).min)[None, None]
@@ -136,12 +135,23 @@ class LocalModel:
     def _text(self, ids: list[int]) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
-    def _prefixed(self, ids: tuple[int, ...]) -> Any:
-        if self._prefix is None or self._prefix.ids != ids:
+    def _known(self, contexts: Contexts) -> _Known:
+        found = self._kept.pop(contexts, None)
+        if found is None:
             cache = transformers.DynamicCache()
-            self._model(input_ids=torch.tensor([list(ids)]), cache=cache, logits_to_keep=1)
-            self._prefix = _Prefix(ids, cache)
-        return self._prefix.cache
+            logits = self._model(
+                input_ids=torch.tensor([[token for c in contexts for token in c]]),
+                position_ids=torch.tensor([[p for c in contexts for p in range(len(c))]]),
+                attention_mask=self._mask([len(c) for c in contexts]),
+                cache=cache,
+                use_cache=True,
+            ).logits[0]
+            ends = torch.tensor([len(c) for c in contexts]).cumsum(0) - 1
+            found = _Known(cache, logits[ends].float().log_softmax(-1))
+        self._kept[contexts] = found
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
 
 
 def fast_dtype() -> torch.dtype:

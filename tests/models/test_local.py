@@ -1,7 +1,7 @@
 """The `local` policy's decisions, without weights: what is chosen, called, cut and refused.
 
 The stand-in below has the two abilities of a language model that the policy uses, in the simplest
-form: a name is likelier after a comment that shares letters triples with its line in the prompt.
+form: a comment is likelier after a description that shares triples of letters with it.
 Real weights are tested in test_local_weights.py, where the extra is installed.
 """
 
@@ -26,7 +26,7 @@ class Generated:
 
 
 class Letters:
-    """One character, one token. Names unlike their neighbours start likelier: the bias to undo."""
+    """One character, one token."""
 
     def __init__(self):
         self.prompts = []
@@ -38,13 +38,10 @@ class Letters:
     def chat(self, messages):
         return self.ids("\n".join(f"{m['role']}: {m['content']}" for m in messages))
 
-    def score(self, prefix, suffix, candidates):
-        listed = "".join(map(chr, prefix)).splitlines()
-        asked = _triples("".join(map(chr, suffix)))
-        self.scored.append("".join(map(chr, suffix)))
-        lines = {line.split(":")[0]: _triples(line) for line in listed}
-        names = ["".join(map(chr, ids)).strip() for ids in candidates]
-        return [len(asked & lines.get(n, set())) - 5.0 * len(n) for n in names]
+    def likelihoods(self, contexts, text):
+        self.scored.append("".join(map(chr, text)))
+        said = _triples(self.scored[-1])
+        return [float(len(said & _triples("".join(map(chr, c))))) for c in contexts]
 
     def generate(self, ids, max_new, *, stopped):
         self.prompts.append("".join(map(chr, ids)))
@@ -127,7 +124,7 @@ LOADED = called(
         ("how much does it cost, what is the price", "a-very-long-name-for-product-questions"),
     ],
 )
-def test_the_skill_is_the_name_that_gains_most_by_the_comment_however_long_it_is(comment, skill):
+def test_the_skill_is_the_one_whose_description_makes_the_comment_likeliest(comment, skill):
     reply = ask(policy(), request(comment))
     assert [(c.name, json.loads(c.arguments)) for c in reply.tool_calls] == [
         ("load_skill", {"skill": skill})
@@ -136,16 +133,11 @@ def test_the_skill_is_the_name_that_gains_most_by_the_comment_however_long_it_is
     assert reply.usage.input_tokens > 0
 
 
-def test_the_neutral_scores_of_a_harness_are_computed_once():
+def test_of_a_long_comment_the_end_is_scored():
     model = Letters()
-    made = policy(model)
-    ask(made, request("hello everybody"))
-    ask(made, request("what is the price"))
-    assert [s.splitlines()[0] for s in model.scored] == [
-        "Viewer: N/A",
-        "Viewer: hello everybody",
-        "Viewer: what is the price",
-    ]
+    ask(policy(model), request("we are all here, " * 30 + "hello everybody"))
+    assert len(model.scored[0]) == 64
+    assert model.scored[0].endswith("hello everybody\n")
 
 
 def test_after_the_skill_comes_the_tool_it_names_with_arguments_by_schema():

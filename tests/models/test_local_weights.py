@@ -67,23 +67,30 @@ def plainly(model, ids, n_context):
     return sum(float(logp[k - 1, ids[k]]) for k in range(n_context, len(ids)))
 
 
-def test_candidates_side_by_side_score_as_each_does_alone(model):
-    prefix = model.ids("Skills:\ngreet: says hello\nprice: says what it costs\n\n")
-    suffix = model.ids("Viewer: how much?\nSkill:")
-    candidates = [model.ids(f" {n}\n") for n in ("greet", "price", "p", "a-much-longer-name")]
-    together = model.score(prefix, suffix, candidates)
-    for score, ids in zip(together, candidates, strict=True):
-        alone = plainly(model, prefix + suffix + ids, len(prefix) + len(suffix))
-        assert score == pytest.approx(alone, rel=0.02)
+def contexts_of(model, *texts):
+    return tuple(tuple(model.ids(t)) for t in texts)
 
 
-def test_the_kept_prefix_is_not_changed_by_what_was_scored_behind_it(model):
-    prefix, suffix = model.ids("Tools:\na: b\n\n"), model.ids("Viewer: x\nTool:")
-    first = model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")])
-    model.score(prefix, model.ids("Viewer: something else entirely\nTool:"), [model.ids(" zzz\n")])
-    assert model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")]) == first
-    model.score(model.ids("another prefix"), suffix, [model.ids(" a\n")])
-    assert model.score(prefix, suffix, [model.ids(" a\n"), model.ids(" b\n")]) == first
+def test_contexts_side_by_side_score_a_text_as_each_does_alone(model):
+    contexts = contexts_of(model, "Topic: says hello\n", "Topic: what it costs, and more\n", "x")
+    text = model.ids(" how much?\n")
+    together = model.likelihoods(contexts, text)
+    for score, context in zip(together, contexts, strict=True):
+        assert score == pytest.approx(plainly(model, [*context, *text], len(context)), rel=0.02)
+    single = model.likelihoods(contexts, text[:1])
+    assert single[0] == pytest.approx(
+        plainly(model, [*contexts[0], text[0]], len(contexts[0])), rel=0.02
+    )
+
+
+def test_kept_contexts_are_not_changed_by_what_was_scored_behind_them(model):
+    contexts, text = contexts_of(model, "Topic: a\n", "Topic: b\n"), model.ids(" x\n")
+    first = model.likelihoods(contexts, text)
+    model.likelihoods(contexts, model.ids(" something else entirely\n"))
+    assert model.likelihoods(contexts, text) == first
+    for n in range(6):
+        model.likelihoods(contexts_of(model, f"another {n}"), text)
+    assert model.likelihoods(contexts, text) == pytest.approx(first, rel=1e-3)
 
 
 def test_generation_is_the_same_every_time_and_ends_when_it_is_told(model):
