@@ -81,7 +81,16 @@ def measurements(folder: Path, *, quick: bool) -> Iterator[dict]:
 def _inspect(folder: Path, url: str, samples: int) -> float:
     file = folder / "task.py"
     file.write_text(f"PROMPT = {prompt()!r}\n{TASK}")
-    words = ["eval", file, "--model", "openai/stub", "--model-base-url", url, "-T", f"n={samples}"]
+    words = [
+        "eval",
+        file.name,
+        "--model",
+        "openai/stub",
+        "--model-base-url",
+        url,
+        "-T",
+        f"n={samples}",
+    ]
     words += ["--max-connections", 64, "--display", "none", "--log-dir", folder / "logs"]
     words += ["-M", "responses_api=false", "-M", "api_key=none"]
     done = run([VENV / "bin" / "inspect", *words], folder)
