@@ -174,11 +174,18 @@ async def _judged(
     if replayed and work.recorded and work.recorded.verdict:
         return work.recorded.verdict, None
     try:
-        return await job.judge.judge(work.item, trajectory, job.world), None
+        verdict = await job.judge.judge(work.item, trajectory, job.world)
     except JudgeError as exc:
         return None, f"judge: {exc}"
     except Exception as exc:  # noqa: BLE001  a judge that breaks leaves its item unscored
         return None, f"judge: {_described(exc)}"
+    return (None if _left_to_assertions(work.item, verdict) else verdict), None
+
+
+def _left_to_assertions(item: Item, verdict: Verdict) -> bool:
+    """A judge of facts has nothing to say about a bare prompt: its assertions decide alone."""
+    silent = all(score is None for score in verdict.scores.values())
+    return item.request.prompt is not None and bool(item.assert_) and silent
 
 
 def _described(exc: Exception) -> str:

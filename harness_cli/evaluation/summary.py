@@ -58,6 +58,9 @@ class Tally:
     """Everything that follows from the items of a run, whatever the order they ended in."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
+    passed: Metric = field(default_factory=Metric)
+    """Share that passed, of what was not unscored: the metric `passed`, where an evalset names it
+    (sets of verifiable instructions have no other)."""
     counts: Counter[str] = field(default_factory=Counter)
     incidents: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
@@ -73,13 +76,15 @@ class Tally:
         for name in names:
             scores = [s for r in results if (s := r.scores.get(name)) is not None]
             self.metrics.setdefault(name, Metric()).add(scores)
+        self.passed.add([float(r.state == "passed") for r in results if r.state != "unscored"])
         if repeats > 1:
             self.trials.append((len(results), sum(r.state == "passed" for r in results)))
 
     def summaries(self, order: Sequence[str], of: int) -> tuple[MetricSummary, ...]:
         """Every metric: those the evalset names first, then the others by name."""
         names = [*order, *sorted(set(self.metrics) - set(order))]
-        return tuple(self.metrics.get(name, Metric()).summary(name, of) for name in names)
+        found = {"passed": self.passed, **self.metrics}
+        return tuple(found.get(name, Metric()).summary(name, of) for name in names)
 
     @property
     def finished(self) -> int:

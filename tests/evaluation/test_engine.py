@@ -228,6 +228,20 @@ def test_the_same_evaluation_is_not_paid_for_twice_at_once(endpoint, make_projec
     run(project, resume=first.run)
 
 
+def test_a_bare_prompt_that_the_judge_has_nothing_to_say_about_is_left_to_its_assertions(
+    make_project, tmp_path
+):
+    def bare(n):
+        prompt = {"prompt": "Write a line with the word tea in it."}
+        return {"id": f"b{n}", "request": prompt, "assert": [{"type": "contains", "value": "tea"}]}
+
+    project = make_project(items=2, item=bare)
+    file = tmp_path / "answers.jsonl"
+    file.write_text('{"id": "b0", "reply": "A cup of tea."}\n{"id": "b1", "reply": "Coffee."}\n')
+    outcome = run(project, responses=file, judge="grounded")
+    assert [r.state for r in outcome.run.results()] == ["passed", "failed"]
+
+
 def test_given_answers_are_scored_without_a_policy(make_project, tmp_path):
     project = make_project(items=5)
     lines = [{"id": f"item-{n:04d}", "reply": answer(n) if n else "no idea"} for n in range(4)]

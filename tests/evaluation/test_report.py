@@ -136,5 +136,14 @@ def test_a_mean_is_over_items_so_that_repeats_do_not_count_as_items():
     assert tally.trials == [(2, 2), (2, 1), (2, 0)]
 
 
+def test_passed_is_a_metric_where_the_evalset_names_it_and_an_unscored_item_is_outside_of_it():
+    tally = Tally()
+    for n, state in enumerate(("passed", "failed", "errored", "unscored")):
+        tally.add([result(str(n), state)], repeats=1)
+    (summary,) = tally.summaries(("passed",), of=4)
+    assert (summary.metric, summary.mean, summary.scored, summary.of) == ("passed", 1 / 3, 3, 4)
+    assert tally.summaries((), of=4) == ()
+
+
 def test_a_metric_the_evalset_names_is_shown_even_when_nothing_scored_it():
     assert [m.metric for m in Tally().summaries(("accuracy",), of=4)] == ["accuracy"]
