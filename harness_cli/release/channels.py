@@ -100,9 +100,9 @@ def rolled_back(
         policy = previous(channel, "policy", manifests)
     if "harness" in axes:
         harness = previous(channel, "harness", manifests)
-    if (policy, harness) == (channel.policy, channel.harness):
-        raise HarnessError(f"channel `{channel.name}` has no earlier state to go back to")
     pair = pair_of(manifests[policy], manifests[harness])
+    if pair == pair_of(manifests[channel.policy or ""], manifests[channel.harness or ""]):
+        raise HarnessError(f"channel `{channel.name}` has no earlier state to go back to")
     if pair not in proven_pairs(manifests.values()):
         raise HarnessError(
             f"policy of `{policy}` with harness of `{harness}` was never proven together",

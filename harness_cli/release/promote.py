@@ -95,6 +95,7 @@ def predicate(
             "tree": state.id,
             "commit": candidate.pair.commit,
             "folder": project.config.harness,
+            "evalsets_commit": Repo.open(project.evalsets).head(),
         },
         inventory=inventory(state),
         tools_sha256=tools_sha256(state),

@@ -1,8 +1,5 @@
 """`manifest verify`: every bound digest made anew from the repository. No network, no key."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 from harness_cli.errors import HarnessError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
@@ -35,7 +32,10 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
         checks.append(Check("harness", "wrong", str(exc)))
     else:
         checks += check_harness(manifest, state)
-    checks += check_evalsets(manifest, dict(evalset_digests(project, manifest)))
+    try:
+        checks += check_evalsets(manifest, evalset_digests(project, manifest))
+    except HarnessError as exc:
+        checks.append(Check("evalsets", "wrong", str(exc)))
     path = project.manifests / "evidence" / f"{name}.jsonl.zst"
     try:
         lines = bound_lines(project, manifest) if path.is_file() else None
@@ -45,26 +45,23 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
     return manifest, checks
 
 
-def evalset_digests(project: Project, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Digests of the bound evalsets and their catalogue, from a checkout of the bound commit."""
-    commit = manifest.predicate.harness.get("evalsets_commit")
+def evalset_digests(project: Project, manifest: Manifest) -> dict[str, str]:
+    """Digests of the bound evalsets and their catalogue, from a checkout of the bound commit.
+
+    Raises `HarnessError` where the commit is not here or its files do not load.
+    """
+    bound = manifest.predicate
     repo = Repo.open(project.evalsets)
-    try:
-        tree = repo.worktree(str(commit))
-        with tree as path:
-            there = Project.read(Path(path) / repo.relative(project.root))
-            for bound in manifest.predicate.evidence:
-                key = f"{bound.evalset}/{bound.split}" if bound.split else bound.evalset
-                evalset = load_evalset(
-                    there,
-                    bound.evalset,
-                    split=bound.split,
-                    reason=f"verify {manifest.predicate.id}",
-                )
-                yield key, evalset.digest
-                yield "catalogue", evalset.world.digest
-    except HarnessError:
-        return
+    found = {}
+    with repo.worktree(str(bound.harness.get("evalsets_commit"))) as path:
+        there = Project.read(path / repo.relative(project.root))
+        for run in bound.evidence:
+            key = f"{run.evalset}/{run.split}" if run.split else run.evalset
+            reason = f"verify {bound.id}"
+            evalset = load_evalset(there, run.evalset, split=run.split, reason=reason)
+            found[key] = evalset.digest
+            found["catalogue"] = evalset.world.digest
+    return found
 
 
 def verified(checks: list[Check]) -> bool:
