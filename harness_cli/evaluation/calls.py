@@ -97,8 +97,9 @@ class JournaledCalls:
         try:
             reply = self._cleaner.reply(await call())
         except ProviderError as exc:
-            self._write(self._model(index, digest, error=self._error(exc)))
-            raise
+            failed = self._model(index, digest, error=self._error(exc))
+            self._write(failed)
+            return _answer(failed)  # raises it, cleaned, as a resume will
         finally:
             self._gate.after_call(reply, request)
         self._write(self._model(index, digest, reply=reply))
@@ -119,8 +120,9 @@ class JournaledCalls:
         try:
             result = self._cleaner.result(await call())
         except ToolError as exc:
-            self._write(self._tool(index, name, digest, error=self._error(exc)))
-            raise
+            refused = self._tool(index, name, digest, error=self._error(exc))
+            self._write(refused)
+            return _result(refused), False
         self._write(self._tool(index, name, digest, result=result))
         return result, False
 

@@ -138,13 +138,19 @@ async def _run(
     finally:
         await journal.close()
     status = _status(job)
-    report = write_reports(
-        folder,
-        planned=plan.planned,
-        status=status,
-        metrics=plan.evalset.header.metrics,
-        timing=_timing(job, plan),
-    )
+    try:
+        report = write_reports(
+            folder,
+            planned=plan.planned,
+            status=status,
+            metrics=plan.evalset.header.metrics,
+            timing=_timing(job, plan),
+        )
+    except OSError as exc:
+        raise HarnessError(
+            f"the reports of run `{folder.id}` cannot be written: {exc.strerror}",
+            hint=f"the journal is whole; make room, then `harness eval --resume {folder.id}`",
+        ) from exc
     return Outcome(folder, report, gate.stopped if status != "complete" else None, job.last_error)
 
 

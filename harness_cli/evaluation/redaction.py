@@ -5,12 +5,14 @@ where they come in, they are scanned once and a resume sees exactly what the fir
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from harness_cli.records.chat import ChatReply, RawToolCall
 from harness_cli.records.trajectory import ToolResult
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Cleaner:
@@ -18,6 +20,16 @@ class Cleaner:
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self.text = text
+
+    def finds(self, value: Any) -> bool:
+        """Whether a record holds a secret anywhere."""
+        data = msgspec.json.encode(value).decode()
+        return self.text(data) != data
+
+    def record(self, value: T) -> T:
+        """A whole record, cleaned at any depth (the mask needs no escaping in JSON)."""
+        data = self.text(msgspec.json.encode(value).decode())
+        return msgspec.json.decode(data, type=type(value))
 
     def reply(self, reply: ChatReply) -> ChatReply:
         """An answer: its text, its reasoning, its arguments."""

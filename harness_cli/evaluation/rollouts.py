@@ -115,6 +115,9 @@ async def run_item(job: Job, work: Work) -> ItemResult:
         recorded=work.recorded,
     )
     trajectory = await _trajectory(job, work, calls)
+    if job.cleaner.finds(item.request):
+        # What the item itself says may stand anywhere by now: in messages, hooks, arguments.
+        trajectory = job.cleaner.record(trajectory)
     texts, compact = job.texts.compact(trajectory)
     for text in texts:
         job.journal.append(text)
@@ -158,7 +161,7 @@ async def _trajectory(job: Job, work: Work, calls: JournaledCalls) -> Trajectory
             harness_id=agent.state.id,
             policy_id=agent.policy.id,
             stop=StopReason.ERROR,
-            error=f"runtime: {_described(exc)}",
+            error=job.cleaner.text(f"runtime: {_described(exc)}"),
         )
 
 
@@ -176,9 +179,9 @@ async def _judged(
     try:
         verdict = await job.judge.judge(work.item, trajectory, job.world)
     except JudgeError as exc:
-        return None, f"judge: {exc}"
+        return None, job.cleaner.text(f"judge: {exc}")
     except Exception as exc:  # noqa: BLE001  a judge that breaks leaves its item unscored
-        return None, f"judge: {_described(exc)}"
+        return None, job.cleaner.text(f"judge: {_described(exc)}")
     return (None if _left_to_assertions(work.item, verdict) else verdict), None
 
 

@@ -171,8 +171,10 @@ class RunStore:
         self.path = path
 
     def new_id(self) -> str:
-        """An id nobody has: sorted by time, with a random end."""
-        return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(2)
+        """An id nobody has: sorts by time to the millisecond, with a random end."""
+        now = time.time()
+        start = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+        return f"{start}-{int(now % 1 * 1000):03d}{secrets.token_hex(2)}"
 
     def create(self, config: RunConfig) -> RunFolder:
         """A folder for a new run, with its `run.json`."""

@@ -1,12 +1,12 @@
 import asyncio
 import json
-import time
 
 import msgspec
 import pytest
+from aiohttp import web
 from faulty_endpoint import Endpoint, answer, serving
 
-from harness_cli.errors import BudgetReached, Interrupted, Locked, Stale, UsageError
+from harness_cli.errors import BudgetReached, HarnessError, Interrupted, Locked, Stale, UsageError
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.plan import EvalOptions
@@ -298,6 +298,39 @@ def test_a_secret_in_an_answer_or_an_item_is_written_nowhere(make_project, monke
     assert b"[redacted]" in written
 
 
+def test_a_secret_in_an_error_or_a_hook_is_written_nowhere(make_project, monkeypatch):
+    monkeypatch.setenv("SHOP_TOKEN", "hunter2-but-longer")
+    endpoint = Endpoint(faults={"500": 1.0})
+
+    async def refuse(request, body):
+        return web.json_response({"error": {"message": "no hunter2-but-longer"}}, status=400)
+
+    endpoint._answer = refuse
+    with serving(endpoint) as url:
+        outcome = run(make_project(url, items=3), judge="none")
+    assert outcome.report.counts["errored"] == 3
+    assert "[redacted]" in outcome.run.result("item-0000").error
+    written = b"".join(p.read_bytes() for p in outcome.run.path.iterdir())
+    assert b"hunter2" not in written
+
+
+def test_reports_that_cannot_be_written_lose_nothing(endpoint, make_project, monkeypatch):
+    project = make_project(endpoint.url, items=3)
+
+    def full(*args, **named):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("harness_cli.evaluation.summary.atomic_file", full)
+        with pytest.raises(HarnessError, match="No space left") as caught:
+            run(project)
+    (left,) = RunStore(project.runs).list()
+    assert f"--resume {left.id}" in caught.value.hint
+    assert left.status() == "killed"
+    assert run(project, resume=left).report.counts["passed"] == 3
+    assert set(endpoint.calls.values()) == {1}
+
+
 def test_progress_counts_up_to_the_plan(endpoint, make_project):
     seen = []
     run(make_project(endpoint.url, items=10), observe=lambda p: seen.append((p.done, p.planned)))
@@ -318,7 +351,6 @@ def test_runs_are_found_by_id_beginning_or_newest(endpoint, make_project):
     project = make_project(endpoint.url, items=2)
     store = RunStore(project.runs)
     first = run(project)
-    time.sleep(1.1)
     second = run(project, limit=1)
     assert [r.id for r in store.list()] == [second.run.id, first.run.id]
     assert store.get(first.run.id).status() == "complete"
