@@ -3,7 +3,7 @@
 SmolLM2-135M cannot write a tool call: asked for JSON it is at chance. What it can do is *expect*:
 skill and tool are the ones whose description makes the comment likeliest, log p(comment |
 description). log p(comment | "N/A") would be taken off each and changes no order. On 16 comments of
-our own over the 14 shipped skills that finds 8; asking how likely each *name* is after the comment,
+our own over the 14 shipped skills that finds 7 or 8; asking how likely each *name* is after them,
 even calibrated against "N/A", found 1. Arguments are filled by schema as `builtin` fills them, and
 only the reply is generated. A larger checkpoint folder takes the model's place by
 `checkpoint: {uri: DIR}`; a GGUF file is served by any OpenAI-compatible server and used with
