@@ -106,13 +106,13 @@ class RunFolder:
 
     def places(self) -> list[Place]:
         """Where every finished item lies, sorted; the last record of an item counts."""
-        found: dict[tuple[str, int], int] = {}
-        if self.journal.exists():
-            for line in scan(self.journal):
-                if line.kind == "item":
-                    key = _key(line.data)
-                    found[(key.item, key.repeat)] = line.offset
-        return sorted(Place(item, repeat, offset) for (item, repeat), offset in found.items())
+        return sorted(Place(k.item, k.repeat, at) for k, at in self._last("item").items())
+
+    def _last(self, kind: str) -> dict[Key, int]:
+        """Where the last record of a kind lies, by item: a resume may have made a second one."""
+        if not self.journal.exists():
+            return {}
+        return {_key(x.data): x.offset for x in scan(self.journal) if x.kind == kind}
 
     def item_records(self) -> Iterator[ItemRecord]:
         """Every finished item sorted by id and repeat, one at a time."""
@@ -138,12 +138,13 @@ class RunFolder:
         raise UnknownName.of("finished item", item, {p.item for p in places})
 
     def trajectories(self, wanted: Callable[[Key], bool] | None = None) -> Iterator[Trajectory]:
-        """Finished rollouts in the order in which they ended, one at a time.
+        """The last rollout of each item in the order in which they ended, one at a time.
 
         `wanted` chooses by item and repeat before anything large is decoded.
         """
         texts: dict[str, str] = {}
-        if not self.journal.exists():
+        last = self._last("trajectory")
+        if not last:
             return
         for line in scan(self.journal):
             if line.kind == "text":
@@ -151,7 +152,8 @@ class RunFolder:
                 texts.pop(record.id, None)
                 texts[record.id] = record.text
             elif line.kind == "trajectory":
-                if wanted is None or wanted(_key(line.data)):
+                key = _key(line.data)
+                if last[key] == line.offset and (wanted is None or wanted(key)):
                     yield _with_texts(line.data, texts)
                 while len(texts) > 2 * TEXTS:
                     del texts[next(iter(texts))]

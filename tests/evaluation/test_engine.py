@@ -130,6 +130,9 @@ def test_errored_items_are_asked_again_by_a_resume(make_project):
     # Only what failed was asked again: a first turn that was answered is not.
     assert endpoint.calls.total() - calls <= 2 * first.report.counts["errored"]
     assert {n for (_, turn), n in endpoint.answers.items() if turn == 2} == {1}
+    trajectories = list(second.run.trajectories())
+    assert len(trajectories) == 40
+    assert not any(t.errored for t in trajectories)
 
 
 def test_a_resume_of_another_question_is_refused_with_the_fields(endpoint, make_project):
