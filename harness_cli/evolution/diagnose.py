@@ -18,7 +18,7 @@ from harness_cli.evolution.classes import assign, rule_of
 from harness_cli.evolution.clusters import cluster, nearest_class
 from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
-from harness_cli.evolution.mining import contrast_counts, count, plain
+from harness_cli.evolution.mining import contrast_counts, phrases_of, plain
 from harness_cli.evolution.observe import observe, seen_of
 from harness_cli.records.diagnosis import Case, Cluster, Diagnosis, FailureClass, Side
 
@@ -28,6 +28,8 @@ CONCENTRATED = 0.6
 SMALLEST = 3
 """A cluster of fewer failures is none: they are unexplained."""
 CASES = 3
+READ = 4_000
+"""Comments, evenly drawn, that labels are made from: a word that marks a group shows in them."""
 REUSED = 0.5
 """Jaccard overlap of items from which a cluster keeps the id it had in the diagnosis before."""
 
@@ -142,8 +144,10 @@ class _Maker:
         module_exists: Callable[[str], bool],
     ) -> None:
         self._total = len(failures)
-        comments = [*(s.comment for s in passes), *(f.seen.comment for f in failures)]
-        self._counts, self._comments = count(map(plain, comments))
+        everything = sorted([*passes, *(f.seen for f in failures)], key=lambda s: s.item_id)
+        step = -(-len(everything) // READ) or 1
+        self._phrases = {s.item_id: phrases_of(plain(s.comment)) for s in everything[::step]}
+        self._counts = Counter(p for phrases in self._phrases.values() for p in phrases)
         self._exists = module_exists
 
     def known(self, known: FailureClass, group: Sequence[Failure]) -> Cluster:
@@ -159,9 +163,10 @@ class _Maker:
     def _make(
         self, group: Sequence[Failure], *, class_id: str | None, label: str, concentration: float
     ) -> Cluster:
-        here, n_here = count(plain(f.seen.comment) for f in group)
-        there = self._counts - here
-        phrases = contrast_counts(here, n_here, there, self._comments - n_here)
+        read = [self._phrases[f.item_id] for f in group if f.item_id in self._phrases]
+        here = Counter(p for phrases in read for p in phrases)
+        rest = len(self._phrases) - len(read)
+        phrases = contrast_counts(here, len(read), self._counts - here, rest)
         terms = tuple(p.text for p in phrases[:6])
         if not label or (class_id is None and concentration < CONCENTRATED):
             about = "mixed failures" + (f" around “{terms[0]}”" if terms else "")

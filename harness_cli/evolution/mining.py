@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 SLOT = "…"
-WORDS = 4
-"""Longest English phrase, in words beside a slot."""
+WORDS = 3
+"""Longest English phrase, in words; one more where a slot stands between them."""
 HAN = 4
 """Longest Chinese phrase, in characters."""
 P = 0.05
@@ -76,7 +76,7 @@ def plain(text: str, names: Collection[str] = ()) -> str:
 
 
 def phrases_of(text: str) -> set[str]:
-    """Every telling phrase of a `plain` text: 1–4 words, or 2–4 characters of a Chinese run."""
+    """Every telling phrase of a `plain` text: 1–3 words, or 2–4 characters of a Chinese run."""
     return {phrase for phrase in _grams(text) if telling(phrase)}
 
 
@@ -104,9 +104,10 @@ def _endings(words: Sequence[str]) -> Iterator[str]:
     """The phrases that end with the last word and neither begin nor end with a slot."""
     if words[-1] == SLOT:
         return
-    for start in range(len(words) - 1, max(len(words) - WORDS - 2, -1), -1):
+    for start in range(len(words) - 1, max(len(words) - WORDS - 3, -1), -1):
         part = words[start:]
-        if part[0] != SLOT and len(part) - part.count(SLOT) <= WORDS and part.count(SLOT) < 2:
+        slots = part.count(SLOT)
+        if part[0] != SLOT and slots < 2 and len(part) - slots <= WORDS + slots:
             yield " ".join(part)
 
 

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
@@ -62,9 +63,11 @@ def at_terminal(shop, *args, keys=(), env=None):
                 break
             out += data
         questions = len(re.findall(rb"\]\? |Why not\? ", out))
-        if questions > answered and left:
+        if questions > answered:
             answered += 1
-            os.write(fd, left.pop(0).encode() + b"\n")
+            os.write(fd, left.pop(0).encode() + b"\n" if left else b"\x04")
+    else:
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     os.close(fd)
     return out.decode("utf-8", "replace"), os.waitstatus_to_exitcode(status)
@@ -160,7 +163,7 @@ def test_a_review_at_a_real_terminal(shop, tmp_path):
         str(plan),
         "--by",
         "ann",
-        keys=["c", "?", "y", "n", "too broad", "d", "no", "d", "no"],
+        keys=["c", "?", "y", "n", "too broad", *["d", "no"] * 8],
     )
     assert code == 0, out
     assert "\x1b[32m+" in out

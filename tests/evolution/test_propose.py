@@ -166,7 +166,7 @@ def test_fields_that_were_asked_and_not_fetched_are_named_where_they_are_covered
 
 
 def test_refusals_that_were_wrong_are_excluded_where_the_refusal_is_described():
-    where = ground(rows("o", ["can it be gift wrapped, the {}", "gift wrap for {}"], calls=[call("refuse", {"reason": "x"})],
+    where = ground(rows("o", ["a gift box for the {}", "is the {} in a gift box", "gift box please"], calls=[call("refuse", {"reason": "x"})],
                         stop=StopReason.REFUSED, reply="No.", expect=Expect(answers=("faq",))))  # fmt: skip
     made = after(where, edits(propose(where))["refuse-less"])["tools/refuse.yaml"]
     assert 'Do not use it for comments like "gift' in made

@@ -3,6 +3,7 @@
 # ruff: noqa: E501  rows of tables read best on one line
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -211,3 +212,12 @@ def test_each_change_of_state_is_a_new_value():
     accept_by_script(made, "all", by="ci")
     assert pending(made) == ["first#1", "first#2", "second"]
     assert msgspec.structs.asdict(made)["nonce"] == made.nonce
+
+
+def test_a_proposal_of_schema_one_stays_readable():
+    golden = Path(__file__).parents[1] / "golden" / "proposal.yaml"
+    made = read_proposal(golden)
+    assert [op.op for op in made.edits[0].ops] == [
+        "replace", "set-frontmatter", "json-pointer", "unified-diff", "move", "delete", "write"]  # fmt: skip
+    assert [op.decision.state for op in made.edits[0].ops][2:4] == ["accept", "reject"]
+    assert made.edits[0].ops[6].placed == 0.9

@@ -68,8 +68,8 @@ class Ground:
 
 def mine(ground: Ground, wanting: Sequence[str], others: Iterable[str]) -> list[str]:
     """Few phrases that mark the comments that want a change against those that do not."""
-    texts = [plain(t, ground.names) for t in wanting]
-    rest = (plain(t, ground.names) for t in others)
+    texts = sorted({plain(t, ground.names) for t in wanting})  # the same words twice are one case
+    rest = {plain(t, ground.names) for t in others}
     found = contrast(texts, rest, min_support=SUPPORT, min_precision=PRECISION, limit=60)
     return [p.text for p in cover(texts, found, limit=PHRASES)]
 

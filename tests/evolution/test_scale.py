@@ -1,0 +1,48 @@
+"""Diagnosis of very many failures: linear, near the cost of TF-IDF and SVD alone."""
+
+import random
+import time
+
+import pytest
+
+from harness_cli.evolution import clusters
+from harness_cli.evolution.diagnose import Material, Subject, diagnose
+from harness_cli.evolution.failure import Failure, Observation, Seen
+
+
+def failures(n):
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcdefghij", k=5)) for _ in range(4_000)]
+    for i in range(n):
+        kind = draw.randrange(12)
+        yield Failure(
+            seen=Seen(
+                item_id=f"i{i:06}",
+                category="c",
+                state="failed",
+                comment=" ".join(draw.choices(words, k=8)) + f" topic{'abcdefghijkl'[kind]}",
+            ),
+            reply=" ".join(draw.choices(words, k=12)),
+            observations=(Observation(kind="tool_not_called", detail=f"t{kind}", step=1),),
+        )
+
+
+@pytest.mark.accept
+def test_fifty_thousand_failures_cost_at_most_twice_their_vectors():
+    found = tuple(failures(50_000))
+    clusters._vectors([["a", "b"], ["b", "c"], ["a", "c", "d"]])  # the imports
+    begin = time.process_time()
+    clusters._vectors([clusters.tokens(f) for f in found])
+    alone = time.process_time() - begin
+    begin = time.process_time()
+    made = diagnose(Material(found, tuple(f.seen for f in found)), Subject("r", "h", "e"))
+    assert time.process_time() - begin <= 2 * alone
+    assert sum(c.size for c in made.clusters) >= 45_000
+
+
+def test_labels_of_large_groups_come_from_a_sample_and_still_name_the_topic():
+    found = tuple(failures(6_000))
+    made = diagnose(Material(found, tuple(f.seen for f in found)), Subject("r", "h", "e"))
+    assert made.unexplained < 0.05
+    named = [c for c in made.clusters if any(t.startswith("topic") for t in c.terms)]
+    assert len(named) == len(made.clusters)
