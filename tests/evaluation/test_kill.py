@@ -17,7 +17,7 @@ from harness_cli.store.journal import cut_torn_tail, scan
 from harness_cli.store.runs import RunStore
 
 C = 8
-JUDGE = "none"
+JUDGE = "grounded"
 
 
 def harness(project, *words):
