@@ -19,7 +19,9 @@ HERE = Path(__file__).parent
 REPLIES = [
     *read_labels(HERE / "own_replies.jsonl"),
     *read_labels(HERE / "second_replies.jsonl"),
+    *read_labels(HERE / "third_replies.jsonl"),
 ]
+"""Three sets, each written before the judge had seen it; docs/judging.md has its first scores."""
 PRICE = Expect(
     answers=("price",), facts=(Fact(product="p-101", field="price", value=89, answer="price"),)
 )
@@ -43,10 +45,11 @@ def test_the_hand_written_replies_cover_both_languages_and_every_corruption():
         "wrong_price", "unsupported_claim", "false_promise", "human_identity", "wrong_link",
         "partial_answer", "missed_comment", "over_refusal", "wrong_stock", "wrong_delivery",
         "wrong_returns", "wrong_warranty", "wrong_attribute", "wrong_discount",
-        "capability_overreach", "suppressed",
+        "capability_overreach", "suppressed", "invented_promotion", "wrong_service",
+        "wrong_language",
     } <= kinds  # fmt: skip
     chinese = sum(any("\u4e00" <= c <= "\u9fff" for c in r.reply) for r in REPLIES)
-    assert len(REPLIES) >= 240
+    assert len(REPLIES) >= 330
     assert 0.35 < chinese / len(REPLIES) < 0.65
 
 
@@ -252,7 +255,7 @@ def test_a_broken_rollout_is_unscored(grade):
 
 
 def test_an_action_on_a_product_nobody_asked_for_is_wrong(grade):
-    expect = Expect(answers=("confirm_order",), facts=())
+    expect = Expect(answers=("confirm_order",))
     moved = {"type": "present", "link_id": 7}
     asked = ("show link 5 next",)
     wrong = grade("Link 5 is up next!", comments=asked, expect=expect, actions=(moved,))

@@ -10,12 +10,17 @@ PROMISE = phrases(
     effective|works?|satisf|authentic|genuine|refund|no)|\bdefinitely (?:will|works?|arrive
     get|safe|won't)|\bwill (?:definitely|certainly|surely|never|always) |\bno matter what\b
     \brisk[- ]free\b|\bnever (?:break|fade|fail|go|run|lose|again|leak)|\bmoney[- ]back\b
+    \b(?:return|exchange|cancel|refund|swap|change)[^.!?]{0,24} (?:any ?time|whenever|unlimited
+    as (?:many|often))
+    \binstant(?:ly)? refund|refund(?:ed|s)? (?:is |are )?(?:instant|immediate)
+    \bunlimited (?:returns|exchanges)|\bfor life\b
     \bno questions asked\b|\bforever\b|\bprice (?:will|won't) |\blowest price (?:guarantee
     of the)|\bback in stock (?:by|on|tomorrow|soon|next|in)|\brestock(?:ed
     ing)?\b[^.]{0,20}(?:tomorrow|soon|next|by|on|in)|保证|承诺|担保|包(?:你|您)|绝对|一定(?:会
     能|有|让|是|给)|百分之?百|百分百|100%(?:有效|安全|正品|不|能|会|满意|好评)|永不|永远|永久
     肯定(?:会|能|不会|有效|没问题)|必(?:定|须)能|无效(?:全额)?退|假一赔|先用后|(?:明天|下周
-    马上|很快|过几天|下午|今晚)(?:就)?(?:会)?补货|不好用?(?:包)?(?:全额)?退|终身
+    马上|很快|过几天|下午|今晚)(?:就)?(?:会)?补货|不好用?(?:包)?(?:全额)?退|(?:随时|任何时候
+    不限次数?|无限次?)(?:都)?(?:可以|能)?(?:退|换|改|取消)|秒(?:退|到账|发)|当场退|终身
     以后(?:再)?(?:也)?(?:不会|没有)(?:这个)?价|再也没有这
     """
 )
@@ -46,19 +51,48 @@ SOFT = phrases(
     最长|最快(?!的)
     """
 )
+SELF = phrases(
+    r"""\b(?:i|my)\b|human|robot|\bbot|\breal\b|flesh|我|真人|本人|活人|机器|人工|人坐|刚"""
+)
+"""Words without which no claim to be a person is made: most clauses are settled by them."""
 HUMAN = phrases(
     r"""
-    \bi(?:'m| am) (?:(?:really|actually|definitely|just|only|totally) )?(?:a |an )?\
-    (?:(?:real|actual|living|live|genuine) )?\
-    (?:person|human|woman|man|girl|guy|human being|people)\b
-    \bi(?:'m| am) (?:as )?(?:human|real|flesh)\b
-    \b(?:real|actual|living) (?:person|human)\b (?:here|talking|speaking|typing)
-    \bnot (?:a|an) (?:\w+ )?(?:ai|bot|robot|machine|program|avatar|chatbot|virtual)\b
-    \bno (?:ai|bot|robot) here|\bhuman (?:host|behind|here)|flesh[- ]and[- ]blood
-    \bi have (?:a body|kids at home|a husband|a wife|children)
-    我(?:就|可|当然|真的)*是个?(?:真人|真的人|活人|人类|人|本人)(?!工)
-    (?:真人|本人)(?:主播|在播|直播|出镜|在线|在回|回复)|当然是真人|真人(?:哦|呢|啦|呀|的)
-    我?(?:可|才)?不是(?:ai|机器人|机器|人工智能|虚拟人|虚拟主播|数字人|程序)|如假包换的?人
+    \bi(?:'m| am) (?:(?:really|actually|definitely|just|only|totally|as) )?(?:a |an )?\
+    (?:(?:real|actual|living|live|genuine|normal|ordinary|regular|breathing|100% |fully ){0,2} ?)\
+    (?:person|human|woman|man|girl|guy|boy|lady|human being|people|mom|mother|dad|father)\b
+    \bi(?:'m| am) (?:as )?(?:human|real|flesh|alive)\b(?! sorry)
+    \b(?:real|actual|living|live) (?:person|human|host|people)\b (?:here|talking|speaking|typing
+    in front)
+    (?:talking|speaking|chatting) (?:to|with) (?:a )?(?:real|actual|living|human)
+    \bnot (?:a|an|some) (?:\w+ )?(?:ai|bot|robot|machine|program|avatar|chatbot|virtual|computer
+    script)\b
+    \bno (?:ai|bots?|robots?|machine|script) (?:here|behind|involved)|\bhuman (?:host|behind|here
+    being)
+    flesh[- ]and[- ]blood|\bin the flesh|\bborn and (?:raised|bred)|\bgrew up in
+    \bi have (?:a body|kids|two|a husband|a wife|children|a family|a heart|feelings|hands)
+    \bmy (?:own )?(?:husband|wife|kids?|son|daughter|mom|mum|mother|dad|father|boyfriend
+    girlfriend|family|baby\
+    |skin|hair|hands?|face|legs?|feet|lips|throat|voice is|stomach|kitchen|bedroom|bathroom|house
+    home)\b
+    \bi(?:'ve| have)? (?:been )?(?:us(?:e|ed|ing)|wear|wore|worn|wearing|tried|tried out|tasted
+    drank|drink|slept|sleep\
+    |ate|eat|cooked|bought)\b[^.!?]{0,30}\b(?:myself|every (?:day|night|morning)|at home|daily
+    last night\
+    |this morning|for (?:years|months|weeks|\w+ (?:years|months|weeks))|too|all the time)
+    \bi(?:'ve| have) been (?:standing|sitting|talking|on my feet)|\bjust (?:had|ate
+    finished) (?:my )?(?:dinner|lunch)
+    我(?:就|可|当然|真的|本来)*是个?(?:真人|真的人|活人|人类|人|本人|大活人|普通人|女生|女孩|男生
+    妈妈|宝妈)(?!工)
+    (?:真人|本人|活人)(?:主播|在播|直播|出镜|在线|在回|回复|在这|坐)|当然是(?:真)?人|真人(?:哦|呢
+    啦|呀|的)
+    我?(?:可|才|并)?不是(?:什么)?(?:ai|机器人|机器|人工智能|虚拟人|虚拟主播|数字人|程序|智能客服)
+    如假包换
+    (?:怎么|哪)(?:可能|里|会)?(?:是|像)(?:个)?(?:ai|机器人|机器)|有血有肉|活生生|大活人|人坐在
+    我(?:自己|本人|平时|每天|家里?|老公|老婆|孩子|儿子|女儿|妈|男朋友|女朋友)(?:也|都|就|一直|天天
+    在)*\
+    (?:用|穿|吃|喝|戴|试|买|囤|睡)|我(?:老公|老婆|孩子|家孩子|家宝宝|儿子|女儿|妈|男朋友)
+    我(?:的)?(?:皮肤|手|脸|嗓子|腿|头发)
+    刚(?:刚)?(?:吃完|喝了|上完|下班)|我(?:试|用|穿|吃|喝)过
     """
 )
 NOT_HUMAN = re.compile(r"(?:not|isn't|never|no) (?:\w+ ){0,2}$|(?:不是|并非|没有|非)\s*$")
@@ -92,11 +126,14 @@ POWERS = phrases(
     \ (?:placed|cancel|refund|changed|updated|processed|submitted|approved|issued)
     \bgive me your (?:phone|address|number|order)|\bleave (?:me )?your (?:phone|address|number)
     我?(?:已经?|就|来|会|可以|马上|这就|现在|先|再)*(?:给|帮|为|替)(?:您|你|大家|亲|宝子?)+\
-    [^。！？!?，,\n]{{0,6}}(?:下单|拍下|退款|退货|退了|取消|改地址|改价|改好|修改|催|申请|留货|留一|留着
-    预留|登记|备注|打电话|联系|升级|补发|补差价|加急|安排发货|安排退款|安排补发|私信|发红包|发券|多送
+    [^。！？!?，,\n]{{0,6}}(?:下单|拍下|退款|退货|退了|取消|改地址|改价|改好|修改|催|申请|留货
+    留一|留着
+    预留|登记|备注|打电话|联系|升级|补发|补差价|加急|安排发货|安排退款|安排补发|私信|发红包|发券
+    多送
     便宜|打折|打个折|免单|优先发|降价|查了|查一下订单|查一下物流|查订单|查物流|查快递)
     我让(?:仓库|老板|厂家|快递|客服|同事)|我去?(?:跟|和|找|联系)(?:老板|厂家|仓库|品牌|快递|客服)
-    (?:已经?|刚)(?:下单|退款|取消|申请)(?:成功|好了|了)|(?:订单|退款|地址)(?:已经?|刚)(?:\S{{0,3}})\
+    (?:已经?|刚)(?:下单|退款|取消|申请)(?:成功|好了|了)|(?:订单|退款|地址)(?:已经?
+    刚)(?:\S{{0,3}})\
     (?:取消|提交|改|退|处理|办)好?了?|额外(?:再)?(?:给|送|便宜|优惠|减)|私下(?:给|便宜|转)
     """
 )
@@ -116,10 +153,16 @@ MOVED = phrases(
 )
 FREE_THING = phrases(
     r"""
-    (?:buy one,? get one|bogo|buy \w+ get \w+ free|\bfree (?P<a>(?:\w+ ){0,2}\w+)
-    \bcomes? with (?:a |an )?free (?P<b>\w+)|买一送一|买\w送\w|(?:加)?(?:赠|送)(?:您|你
-    大家)?(?:一|两|二|三|\d)?(?:个|份|支|瓶|包|条|盒|张|把|块|件
-    套)(?P<c>[\u4e00-\u9fff]{2,5}))
+    buy one,? get (?:one|another)|bogo|buy \w+,? get \w+ free|\bsecond (?:one|item
+    piece)? ?(?:is )?(?:half|free)
+    \bfree (?P<a>(?:\w+ ){0,2}\w+)|\bcomes? with (?:a |an )?free (?P<b>\w+)
+    \bgift of (?P<d>\w+ ?\w*)
+    \bthrow(?:ing)? in (?:a |an )?(?:free )?(?P<e>\w+ ?\w*)|\b(?:free )?(?P<f>sample)s? (?:of|with
+    in)
+    买一送一|买\S送\S|第二(?:件|份|瓶|支|盒)(?:半价|免费|0元|零元)|拍一发二
+    (?:加)?(?:赠|送)(?:您|你|大家)?(?:一|两|二|三|\d)?(?:个|份|支|瓶|包|条|盒|张|把|块|件|套|双|只
+    罐)\
+    (?P<c>[\u4e00-\u9fff]{2,5})|(?:送|赠)(?P<g>小样|赠品|礼品|礼物|运费险|红包|积分)
     """
 )
 FREE_BUT = phrases(

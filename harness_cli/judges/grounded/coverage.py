@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness_cli.judges.grounded import acts
+from harness_cli.judges.grounded.facts import resembles, stated
 from harness_cli.judges.grounded.language import (
-    DIGITS,
-    EN_NUMBER,
-    ZH_NUMBER,
     fold,
-    number,
-    same,
-    words,
 )
-from harness_cli.judges.grounded.quantities import measured
 from harness_cli.judges.grounded.reading import Reading
-from harness_cli.judges.grounded.stock_checks import IN, NOT_OUT, OUT
 from harness_cli.judges.grounded.world import Card
 from harness_cli.records.item import Fact
 
@@ -27,29 +20,15 @@ ACTS: Mapping[str, Callable[[Reading], bool]] = {
     "silent": lambda r: not r.trajectory.reply.strip(),
     "greet": lambda r: acts.greets(r.trajectory.reply),
     "thanks": lambda r: acts.thanks(r.trajectory.reply),
-    "chat": lambda r: acts.chats(r.trajectory.reply),
+    "chat": lambda r: acts.chats(r.trajectory.reply) and not _found(r, "human_identity"),
     "apologise": lambda r: acts.apologises(r.trajectory.reply),
-    "confirm_order": lambda r: acts.confirms_order(r.trajectory.reply),
-    "image": lambda r: bool(_image_action(r)) or acts.shows_image(r.trajectory.reply),
+    "confirm_order": lambda r: (
+        acts.confirms_order(r.trajectory.reply) and not _found(r, "capability_overreach")
+    ),
+    "image": lambda r: _image_action(r),
     "unknown": lambda r: acts.admits_ignorance(r.trajectory.reply),
 }
 """Speech acts of `expect.answers`; every other entry is backed by facts."""
-
-_NUMBERS = re.compile(rf"{DIGITS}|{EN_NUMBER}|{ZH_NUMBER}")
-_DURATIONS = {"hours": 1.0, "days": 24.0, "months": 720.0, "years": 8640.0, "minutes": 1 / 60}
-_UNIT_OF = {
-    "ship_within_hours": "hours", "ship_within": "hours", "delivery": "hours",
-    "return_days": "days", "returns": "days", "days": "days",
-    "warranty_months": "months", "warranty": "months",
-}  # fmt: skip
-_WORD = re.compile(r"[a-z][a-z'-]{2,}|\d+(?:\.\d+)?|[\u3400-\u9fff]")
-_STOP = words(
-    """
-    the and for you your with that this are can from not have has will its was one any all but our
-    they when of to in on is it at be as by or an if
-    的 了 是 在 我 有 和 就 不 都 一 也 可 以 您 你 们 这 个
-    """
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,129 +92,6 @@ def _named(fact: Fact) -> str:
     return f"{fact.field} {fact.value}" + (f" of {fact.product}" if fact.product else "")
 
 
-def stated(reading: Reading, fact: Fact) -> bool:
-    """Whether the reply carries a fact: one of its wordings, or its value in any form."""
-    text = reading.folded
-    if any(_worded(form, text) for form in fact.forms):
-        return True
-    value = fact.value
-    if isinstance(value, list | tuple):
-        return all(stated(reading, _with(fact, v)) for v in value)
-    if isinstance(value, bool):
-        return _availability(fact, text, value)
-    if isinstance(value, int | float):
-        return _numeric(reading, fact, float(value))
-    return _textual(reading, fact, str(value))
-
-
-def _with(fact: Fact, value: Any) -> Fact:
-    return Fact(product=fact.product, field=fact.field, value=value, answer=fact.answer)
-
-
-def _worded(form: str, text: str) -> bool:
-    folded = fold(form).strip()
-    if not folded:
-        return False
-    edge = (
-        r"(?<![\d.])"
-        if folded[0].isdigit()
-        else r"(?<![a-z])"
-        if folded[0].isalpha() and folded[0].isascii()
-        else ""
-    )
-    end = r"(?![\d]|\.\d)" if folded[-1].isdigit() else ""
-    return re.search(edge + re.escape(folded) + end, text) is not None
-
-
-def _availability(fact: Fact, text: str, value: bool) -> bool:
-    out = bool(OUT.search(text)) and not NOT_OUT.search(text)
-    if "stock" in fact.field or "avail" in fact.field:
-        return (bool(IN.search(text) or NOT_OUT.search(text)) and not out) if value else out
-    negative = re.search(r"\bno\b|\bnot\b|n't\b|without|不|没|无", text) is not None
-    return negative is not value
-
-
-def _numeric(reading: Reading, fact: Fact, value: float) -> bool:
-    text = _without_links(reading)
-    if "stock" in fact.field or fact.answer == "stock":
-        if value == 0:
-            return bool(OUT.search(text)) and not NOT_OUT.search(text)
-        if any(IN.search(c.text) and not OUT.search(c.text) for c in reading.clauses):
-            return True
-    unit = _UNIT_OF.get(fact.field)
-    if unit and any(d == "time" and same(v, value * _DURATIONS[unit]) for d, v in measured(text)):
-        return True
-    if "discount" in fact.field or "percent" in fact.field:
-        fold_ = (100 - value) / 10
-        wanted = (f"{fold_:g}折", f"{100 - value:g}折")
-        if any(w in text for w in wanted):
-            return True
-    return any(same(v, value) for v in _numbers(reading, text)) or (
-        unit == "days" and value == 7 and bool(re.search(r"\ba week\b|一周|一个星期", text))
-    )
-
-
-def _numbers(reading: Reading, text: str) -> list[float]:
-    found = [number(m.group()) for m in _NUMBERS.finditer(text)]
-    found += [m.value for sums in reading.sums for m in sums]
-    return [f for f in found if f is not None]
-
-
-def _without_links(reading: Reading) -> str:
-    """The folded reply with link references blanked: link 7 is no seven-day return."""
-    text = list(reading.folded)
-    for mention in reading.mentions:
-        if mention.link is not None:
-            text[mention.start : mention.end] = " " * (mention.end - mention.start)
-    return "".join(text)
-
-
-def _textual(reading: Reading, fact: Fact, value: str) -> bool:
-    text = reading.folded
-    folded = fold(value).strip()
-    if not folded:
-        return False
-    if _worded(value, text) or folded in text:
-        return True
-    card = reading.world.cards.get(fact.product or "")
-    if card and any(_worded(form, text) for form in _other_wordings(card, folded)):
-        return True
-    wanted = measured(folded)
-    if wanted and len(folded) < 24:
-        return wanted <= measured(text)
-    return resembles(text, folded)
-
-
-def _other_wordings(card: Card, folded: str) -> list[str]:
-    """The same thing in the other language: attribute values, variants, names, places."""
-    product = card.product
-    pairs = [(str(a.value), a.zh_value) for a in product.attributes]
-    pairs += list(zip(product.variants, product.zh_variants, strict=False))
-    pairs += list(zip(product.cautions, product.zh_cautions, strict=False))
-    pairs += [(product.name, product.zh_name), (product.ship_from, product.zh_ship_from)]
-    return [
-        b if fold(a) == folded else a for a, b in pairs if a and b and folded in (fold(a), fold(b))
-    ]
-
-
-def resembles(text: str, wanted: str, least: float = 0.6) -> bool:
-    """The reply holds the wanted text's numbers and most of its content words."""
-    content = {w for w in _WORD.findall(wanted) if w not in _STOP}
-    if not content:
-        return False
-    have = set(_WORD.findall(text))
-    numbers = {w for w in content if w[0].isdigit()}
-    if numbers and not all(any(same(float(n), v) for v in _values(text)) for n in numbers):
-        return False
-    # A text with numbers is told by them; how the rest is put is free.
-    share = len(content & have) / len(content)
-    return share >= (min(least, 0.3) if numbers else least)
-
-
-def _values(text: str) -> list[float]:
-    return [v for v in (number(m.group()) for m in _NUMBERS.finditer(text)) if v is not None]
-
-
 def covers_without_facts(reading: Reading, answer: str) -> bool:
     """An entry that the item gives no facts for: what the catalogue itself would answer."""
     head, _, name = answer.partition(":")
@@ -281,8 +137,17 @@ def _restates(reading: Reading, cards: list[Card]) -> bool:
     texts += [a for f in catalogue.faq if f.product in ids for a in (f.answer, f.zh_answer)]
     texts += [a for f in catalogue.faq if not f.product for a in (f.answer, f.zh_answer)]
     texts += [t for p in catalogue.policies for t in (p.text, p.zh_text)]
-    return any(resembles(reading.folded, fold(t), 0.5) for t in texts if t)
+    return any(resembles(reading.folded, fold(t)) for t in texts if t)
 
 
 def _image_action(reading: Reading) -> bool:
-    return any("image" in str(a).lower() for a in reading.trajectory.actions)
+    """A picture was selected: an action, or a call that went well."""
+    if any("image" in str(a).lower() for a in reading.trajectory.actions):
+        return True
+    calls = reading.trajectory.calls
+    return any(c.result.ok and "image" in f"{c.name} {c.arguments_raw}".lower() for c in calls)
+
+
+def _found(reading: Reading, kind: str) -> bool:
+    """A false answer is none: the checks ran before."""
+    return any(f.kind == kind for f in reading.findings)

@@ -24,7 +24,8 @@ from harness_cli.records.trajectory import Trajectory
 _LINK = phrases(
     rf"""
     (?:\blinks?|\bitems?|\bproducts?|\bno\.?|\bnumbers?|链接|产品|商品)\s?(?:no\.?|number|#
-    号)?\s?#?(?P<a>{DIGITS}|{EN_NUMBER})(?![\d.]*\s?(?:yuan|元|块|%|days|hours|pieces|left
+    号)?\s?#?(?P<a>{DIGITS}|{EN_NUMBER})(?![\d.]*\s?(?:yuan|元|块|%|days|hours|best|selling|in the
+    in china|choice|brand|pieces|left
     in stock))|#\s?(?P<b>\d+)|(?P<c>{DIGITS}|{ZH_NUMBER})\s?号(?:链接|产品|商品|宝贝|款)?(?!店
     线|楼|码)|(?:第)(?P<d>[一二三四五六七八九十\d]+)(?:个|款)(?:链接|产品|商品|宝贝)?
     """

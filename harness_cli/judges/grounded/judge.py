@@ -9,7 +9,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
@@ -45,7 +44,7 @@ INACCURATE = words(
     """
     wrong_price wrong_discount wrong_stock wrong_delivery wrong_returns wrong_warranty
     wrong_attribute wrong_link wrong_action unsupported_claim false_promise human_identity
-    capability_overreach forbidden_phrase
+    capability_overreach forbidden_phrase invented_promotion wrong_service
     """
 )
 """Kinds that cost Accuracy; the others (missing_fact, missed_comment, missing_act, over_refusal,
@@ -74,17 +73,16 @@ class GroundedJudge:
         self._resolvers: dict[tuple[str, tuple[str, ...]], Resolver] = {}
 
     async def judge(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
-        """The verdict on one trajectory."""
+        """The verdict on one trajectory; assertions are the engine's to check."""
         return self.verdict(item, trajectory, world)
 
     def verdict(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
         """The same, for callers without an event loop."""
-        assertions = check_assertions(item, trajectory)
         if trajectory.errored:
             reason = trajectory.error or f"the rollout ended by {trajectory.stop.value}"
-            return self._unscored(reason, assertions)
+            return self._unscored(reason)
         if item.request.prompt is not None:
-            return self._unscored("a bare prompt has no facts to check", assertions)
+            return self._unscored("a bare prompt has no facts to check")
         reading = self.read(item, trajectory, world)
         accuracy = float(not any(f.kind in INACCURATE for f in reading.findings))
         effectiveness = grade(reading)
@@ -93,7 +91,6 @@ class GroundedJudge:
             judge=self.id,
             scores={"accuracy": accuracy, "effectiveness": effectiveness, "avg": average},
             findings=tuple(reading.findings),
-            assertions=assertions,
             unscored_reason=None if item.expect.answers else "the item names no `expect.answers`",
         )
 
@@ -107,11 +104,10 @@ class GroundedJudge:
         check_actions(reading)
         return reading
 
-    def _unscored(self, reason: str, assertions: tuple) -> Verdict:  # type: ignore[type-arg]
+    def _unscored(self, reason: str) -> Verdict:
         return Verdict(
             judge=self.id,
             scores={"accuracy": None, "effectiveness": None, "avg": None},
-            assertions=assertions,
             unscored_reason=reason,
         )
 
@@ -150,6 +146,8 @@ def grade(reading: Reading) -> float | None:
     for unit in missing:
         _note(reading, _kind(reading, unit), f"{unit.answer}: {', '.join(unit.missing)}")
     score = 1.0 if not missing else 0.5 if any(u.share > 0 for u in units) else 0.0
+    if score == 1 and any(f.kind == "wrong_link" for f in reading.findings):
+        score = 0.5
     if score == 1 and not same_language(reading):
         _note(reading, "wrong_language", "not the language of the viewer")
         score = 0.5

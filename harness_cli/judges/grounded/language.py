@@ -29,7 +29,7 @@ DIGITS = r"(?<!\d)(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,6})?|\d{1,12}(?:\.\d{1,6})?
 ZH_NUMBER = r"[零〇一二两俩三四五六七八九十百千万半]{1,12}(?:点[零一二三四五六七八九]{1,6})?"
 EN_NUMBER = (
     rf"\b(?:an? )?(?:{_EN_WORD})\b(?:[ -](?:{_EN_WORD})\b){{0,4}}"
-    rf"(?:(?<=hundred) and (?:{_EN_WORD})\b(?:[ -](?:{_EN_WORD})\b)?)?"
+    rf"(?:(?<=hundred) and (?:{_EN_WORD})\b(?:[ -](?:{_EN_WORD})\b)?)?(?: and a half\b)?"
 )
 NUMBER = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER}|\ban?\b)"
 """A number in digits or words. `a` and Chinese characters count only before a unit."""
@@ -140,6 +140,9 @@ def _english(text: str) -> float | None:
             total, part = total + (part or 1) * 1000, 0
         else:
             return None
+    if len(words) > 1 and 1 <= _EN.get(words[0], 0) < 10 <= _EN.get(words[1], 0):
+        # "two ninety-nine" is 299.
+        part += 99 * _EN[words[0]]
     return total + part if words else None
 
 

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+from harness_cli.judges.grounded.focus import Mention
 from harness_cli.judges.grounded.language import fold, phrases
 from harness_cli.judges.grounded.reading import Reading
 
@@ -15,13 +16,15 @@ def check_links(reading: Reading) -> None:
             count = len(reading.resolver.products)
             detail = f"the room has {count} links"
             reading.find("wrong_link", detail, mention.start, mention.end, "room")
+    bound: set[int] = set()
     for first, second in pairwise(mentions):
         if (first.link is None) == (second.link is None):
             continue
         linked, named = (first, second) if first.link is not None else (second, first)
         gap = folded[first.end : second.start]
-        if not linked.products or not _BINDS.fullmatch(gap):
+        if not linked.products or not _binds(gap):
             continue
+        bound.add(linked.start)
         if linked.products[0] not in named.products:
             right = [
                 reading.resolver.products.index(p) + 1
@@ -31,11 +34,59 @@ def check_links(reading: Reading) -> None:
             detail = f"that product is link {right[0]}" if right else "that link is another product"
             reading.find("wrong_link", detail, first.start, second.end, linked.products[0])
 
+    for mention in mentions:
+        if mention.link is not None and mention.products and mention.start not in bound:
+            _check_placed(reading, mention)
 
-_BINDS = phrases(
+
+def _check_placed(reading: Reading, linked: Mention) -> None:
+    """ "… go grab it at link 4": the link is where the product just spoken of should be."""
+    before = reading.folded[max(0, linked.start - 28) : linked.start]
+    after = reading.folded[linked.end : linked.end + 12]
+    if not (_PLACES.search(before) or _PLACED_AFTER.match(after)):
+        return
+    named = [m for m in reading.mentions if m.link is None and m.end <= linked.start]
+    spoken = named[-1].products if named else reading.focus
+    if (
+        len(spoken) != 1
+        or spoken[0] == linked.products[0]
+        or spoken[0] not in reading.resolver.products
+    ):
+        return
+    if not named and _asked_link(reading, linked):
+        return
+    right = reading.resolver.products.index(spoken[0]) + 1
+    detail = f"that product is link {right}"
+    reading.find("wrong_link", detail, linked.start, linked.end, spoken[0])
+
+
+def _asked_link(reading: Reading, linked: Mention) -> bool:
+    """The viewer spoke of this link or its product."""
+    asked = reading.resolver.mentions(reading.evidence.asked.text)
+    return any(linked.products[0] in m.products for m in asked)
+
+
+_PLACES = phrases(
     r"""
-    \s*(?:\(|（|:|：|,|，|-|is|are|'s|is our|is the|the|our|is called|at|on|in|under|behind
-    for|of|here is|这款|这个|的|是|为|就是|在|我们的|咱们的|那款|\s)*\s*
+    (?:\bit's|\bit is|\bit at|\bit in|\bit on|\bit under|\bone at|\btap|\bclick|\bgo to|\bgrab
+    \bfind|\border|\bis at|\bis on\
+    |\bare at|\bat|\bunder|\bover at|\bhead to)\s*(?:it )?(?:at |on |in |under )?(?:the )?$
+    (?:就?在|点|拍|去|看|找|戳|是|就是|认准|请拍|直接拍|上)\s*$
+    """
+)
+_PLACED_AFTER = phrases(r"""\s*(?:链接)?(?:直接拍|拍就行|下单|自取|就能拍|就是它|就是了|去拍|拍)""")
+
+
+def _binds(gap: str) -> bool:
+    """A link and a name stand together: little between them, and nothing that parts them."""
+    return len(gap) <= 26 and not _PARTS.search(gap)
+
+
+_PARTS = phrases(
+    r"""
+    [\d.。！!？?;；\n]|\b(?:and|or|vs|versus|with|than|not|but|after|before|instead|plus|also|like\
+    |compared|next|then|both|cheaper|while|go|goes|match|matches|try|if|see|over)\b
+    和|跟|与|或|比|不|但|还有|加|配|搭|再|以及|、|而|同|及|也|要|或者|先|后
     """
 )
 

@@ -2,7 +2,7 @@
 
 import re
 
-from harness_cli.judges.grounded.language import Clause, phrases, shares_word
+from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, shares_word
 from harness_cli.judges.grounded.quantities import Quantity, holds
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card
@@ -14,10 +14,12 @@ _CUES = phrases(
     (?P<exchange>exchang|swap|(?<!更|替)换货?)|(?P<refund>refund|money back|退款|原路)
     (?P<damaged>damage|broken|wrong item|faulty|破损|坏|发错)|(?P<missing>missing|少发|漏发)
     (?P<returns>return|send (?:it |them )?back|sent back|no[- ]reason|无理由|退货?|退换)
-    (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修|保(?=[一二两三四五六七八九十\d]+\s?(?:年|个月))|质保|联保|三包|保用|免费维修)
+    (?P<warranty>warrant|guarantee[ds]?|repair|covered|保修
+    保(?=[一二两三四五六七八九十\d]+\s?(?:年|个月))|质保|联保|三包|保用|免费维修)
     (?P<arrive>arriv|deliver|reach(?:es)? you|get (?:it|them|there|to you)|receive
     at your door|送达|到货|收到|送到|签收|能到|就到|到手)|(?P<ship>ship|dispatch|sent? out
-    send|leaves?|发货|发出|出库|寄出|发(?!票|现|布|生|烫|质|色))|(?P<cancel>cancel|取消)|(?P<invoice>invoice|发票)
+    send|leaves?|发货|发出|出库|寄出|发(?!票|现|布|生|烫|质|色))|(?P<cancel>cancel|取消)
+    (?P<invoice>invoice|发票)
     (?P<attribute>battery|last(?:s|ing)?|play|charg|shelf|keep|stay|hot|cold|water|timer|wear
     dry|dries|cook|brew|boil|steep|use within|expire|best before|run ?time|hours of|续航|充电
     保质|保温|保冷|持妆|定时|持久|泡|煮|用|防水|有效)
@@ -43,6 +45,7 @@ def check_measures(reading: Reading) -> None:
     for position, clause in reading.claims():
         for quantity in reading.measures[position]:
             _check_quantity(reading, clause, quantity)
+        _check_limit(reading, clause)
 
 
 def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> None:
@@ -52,6 +55,9 @@ def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> Non
     if quantity.dimension == "percent" and _is_discount(clause, quantity):
         return
     cards = reading.cards_at(quantity.start, clause)
+    if quantity.dimension in ("clock", "instalments"):
+        _check_service(reading, clause, quantity, cards)
+        return
     if quantity.dimension == "count":
         _check_count(reading, clause, quantity, cards)
         return
@@ -168,11 +174,38 @@ def _own_terms(card: Card, role: str) -> list[tuple[str, float]]:
     return []
 
 
+def _check_service(reading: Reading, clause: Clause, quantity: Quantity, cards: list[Card]) -> None:
+    """Hours of the day and numbers of instalments, by a source on the same matter."""
+    texts = [*reading.general_texts(), *reading.evidence.texts]
+    texts += [s for c in cards for s in c.sources]
+    near = [s for s in texts if holds(s.measured, quantity) and shares_word(clause.text, s.text)]
+    if near or holds(reading.evidence.asked.measured, quantity):
+        return
+    words = reading.trajectory.reply[quantity.start : quantity.end].strip()
+    reading.find(
+        "wrong_service", f"no source says `{words}`", quantity.start, quantity.end, "shop FAQ"
+    )
+
+
+def _check_limit(reading: Reading, clause: Clause) -> None:
+    """How many one account may buy."""
+    match = _LIMIT.search(clause.text)
+    value = number(next((g for g in match.groups() if g), "")) if match else None
+    if match is None or value is None:
+        return
+    sources = [*reading.world.shop, *reading.evidence.texts, reading.evidence.asked]
+    said = [_LIMIT.search(s.text) for s in sources]
+    known = {number(next((g for g in m.groups() if g), "")) for m in said if m}
+    if value not in known:
+        start, end = clause.start + match.start(), clause.start + match.end()
+        reading.find("wrong_service", "no source sets this limit", start, end, "shop FAQ")
+
+
 def _check_count(reading: Reading, clause: Clause, quantity: Quantity, cards: list[Card]) -> None:
     """How many are in a pack: where the clause speaks of the pack, or names the attribute."""
     sources = [s for c in cards for s in c.sources]
     counts = {v for s in sources for d, v in s.measured if d == "count"}
-    if _STOCKED.search(clause.text):
+    if _LIMIT.search(clause.text) or _STOCKED.search(clause.text):
         return
     if (
         not counts
@@ -197,9 +230,14 @@ def _check_count(reading: Reading, clause: Clause, quantity: Quantity, cards: li
             )
 
 
-_STOCKED = re.compile(
-    r"stock|\\bleft\\b|remaining|on hand|库存|现货|剩|有货|limit|at most|限购|最多"
+_LIMIT = phrases(
+    rf"""
+    \blimit(?:ed)? (?:of|to|is)\s*({NUMBER})|\b(?:at most|no more than|maximum of
+    up to)\s*({NUMBER})(?= (?:of|per|each|pieces|items|units|a))
+    限购\s*({NUMBER})|最多(?:买|拍|购买)\s*({NUMBER})|每人限?\s*({NUMBER})
+    """
 )
+_STOCKED = re.compile(r"stock|\bleft\b|remaining|on hand|库存|现货|剩|有货")
 _PACK = phrases(
     r"""
     \bpack of|\bbox of|\bset of|\bcontains?\b|\bcomes? with \d|\bin (?:a|each|the) (?:pack|box|set)

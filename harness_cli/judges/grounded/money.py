@@ -31,7 +31,8 @@ _BARE = phrases(
     |\byours for|\bdown to|\bgoes for|\bbecomes?|\bcomes? to|售价|现价|价格是?|特价|原价|到手价?\
     |券后价?|只要|只需|仅需|卖价?|现在是?|优惠价|秒杀价|直播价|活动价|日常价)[:：为是]?\s*\
     (?P<n>{DIGITS}|(?=[^\s]*[十百千]){ZH_NUMBER}){_OTHER_UNIT}
-    \b(?:only|just)\s+(?P<m>{DIGITS})(?!\.?\d)(?=\s+(?:for|tonight|today|now|right|each)\b|\s*(?:[!.,;]|$))
+    \b(?:only|just)\s+(?P<m>{DIGITS})(?!\.?\d)(?=\s+(?:in total|altogether|for|tonight|today|now
+    right|each)\b|\s*(?:[!.,;]|$))
     """
 )
 _OFF_SPEND = phrases(

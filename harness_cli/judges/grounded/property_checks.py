@@ -27,8 +27,8 @@ def check_properties(reading: Reading) -> None:
         for use in reading.uses[position]:
             if use.kind == "property":
                 _check(reading, clause, use)
-            elif use.kind == "shop":
-                _check_shop(reading, use)
+            elif use.kind in ("shop", "offer"):
+                _check_shop(reading, clause, use)
             elif use.kind == "group":
                 assured = ASSURED.search(clause.text) and not ADVICE.search(reading.folded)
                 if use.positive and assured:
@@ -62,16 +62,23 @@ def _check(reading: Reading, clause: Clause, use: Use) -> None:
     reading.find("unsupported_claim", detail, use.start, use.end, cards[0].product.id)
 
 
-def _check_shop(reading: Reading, use: Use) -> None:
-    """What the shop does or does not do."""
+def _check_shop(reading: Reading, clause: Clause, use: Use) -> None:
+    """What the shop does or does not do, and the offers it has."""
     texts = [*reading.world.shop, *reading.world.policies.values(), *reading.evidence.texts]
+    cards = reading.cards_at(use.start, clause)
+    if use.kind == "offer":
+        product = cards[0].product.id if cards else None
+        offers = reading.world.offers(product, reading.room)
+        texts += [reading.world.promotion_texts[o.id] for o in offers]
+    texts += [s for c in cards for s in c.faq]
     known = _ways(texts, use.concept)
     if use.positive in known or not (use.positive or known):
         return
     detail = f"no source says that there is `{use.concept}`"
     if known:
         detail = f"the opposite is true of `{use.concept}`"
-    reading.find("unsupported_claim", detail, use.start, use.end, "shop FAQ")
+    kind = "wrong_service" if use.kind == "shop" else "invented_promotion"
+    reading.find(kind, detail, use.start, use.end, "shop FAQ, policies, promotions")
 
 
 def _ways(sources: Iterable[Source], concept: str) -> set[bool]:

@@ -50,6 +50,7 @@ _add("colour temperature", 1, "k")
 _add("percent", 1, "% percent per_cent")
 _add("pressure", 1, "atm")
 _add("memory", 1, "gb")
+_add("instalments", 1, "instalments installments instalment monthly_payments 期")
 _add("count", 1, "pieces piece pcs pc packs pack bags bag boxes bottles tubes capsules cups sheets")
 _add(
     "count", 1, "levels modes heads speeds vents panels tablets units items pairs 件 个 片 包 袋 瓶"
@@ -65,13 +66,22 @@ _JOIN = r"\s*(?:by|x|to|-|~|and|or|乘|到|至|\*)\s*"
 _QUANTITY = phrases(
     rf"""
     (?P<first>{NUMBER})(?P<more>(?:{_JOIN}(?:{DIGITS}|{ZH_NUMBER}
-    {EN_NUMBER})){{0,3}})[\s-]*(?P<unit>{_UNIT})
+    {EN_NUMBER})){{0,3}})[\s-]*(?:interest-free |monthly |working |business )?\
+    (?P<unit>{_UNIT})(?P<half>半(?!价|折)| and a half)?
     """
 )
 _MORE = re.compile(rf"{_JOIN}({DIGITS}|{ZH_NUMBER}|{EN_NUMBER})")
 _RATED = phrases(
     r"""
     (?<![a-z])(spf|upf|ipx?|pa|usb|bluetooth|蓝牙|pu)\s?-?(\d+(?:\.\d+)?|\++|x\d)
+    """
+)
+_CLOCK = phrases(
+    rf"""
+    \b(?:at|from|to|until|till) (?P<a>\d{{1,2}})(?=\s*(?:o'clock|[ap]\.?m\b|this evening|tonight\
+    |in the (?:morning|evening)|every (?:day|evening|night)|sharp|to \d|\.?$))
+    \b(?P<b>\d{{1,2}})\s?(?:o'clock|[ap]\.?m\b)|(?P<c>{DIGITS}
+    (?!一点){ZH_NUMBER})点(?![\d零一二三四五六七八九])
     """
 )
 _PERCENT_ZH = re.compile(rf"百分之({DIGITS}|{ZH_NUMBER})")
@@ -98,6 +108,7 @@ def quantities(folded: str, offset: int = 0) -> list[Quantity]:
         for text in texts:
             value = number(text)
             if value is not None:
+                value += 0.5 if match["half"] else 0
                 start, end = match.start() + offset, match.end() + offset
                 found.append(Quantity(dimension, value * factor, start, end, match["unit"]))
     for match in _RATED.finditer(folded):
@@ -106,6 +117,12 @@ def quantities(folded: str, offset: int = 0) -> list[Quantity]:
         kind = {"蓝牙": "bluetooth", "ip": "ipx"}.get(match[1], match[1])
         start, end = match.start() + offset, match.end() + offset
         found.append(Quantity(kind, value, start, end, match[1]))
+    for match in _CLOCK.finditer(folded):
+        value = number(next(g for g in match.groups() if g))
+        if value is not None and value <= 24:
+            # Nine in the evening is 9 or 21: the half of the day is not compared.
+            start, end = match.start() + offset, match.end() + offset
+            found.append(Quantity("clock", value % 12, start, end, "clock"))
     for match in _PERCENT_ZH.finditer(folded):
         value = number(match[1])
         if value is not None:

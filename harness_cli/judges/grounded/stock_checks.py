@@ -8,15 +8,17 @@ from harness_cli.judges.grounded.world import Card
 from harness_cli.records.catalogue import StockLevel
 
 _COUNT_UNIT = (
-    r"(?:件|个|瓶|盒|包|支|双|台|套|条|只|份|片|张|袋|罐|对|pieces?|pcs|units?|items?|sets?|pairs?)"
+    r"(?:件|个|瓶|盒|包|支|双|台|套|条|只|份|片|张|袋|罐|对|顶|把|辆|本"
+    r"|pieces?|pcs|units?|items?|sets?|pairs?)"
 )
 _STOCK_NUMBER = phrases(
     rf"""
-    (?P<a>{NUMBER})\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?\
+    (?P<a>{NUMBER})\s*(?:多|来|几)?\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?\
     (?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
     left|level)?:?\s?(?:at )?(?P<b>\d+)|(?:库存|存货)(?:还?有|剩|是|为|还剩
     :)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?
-    还有)\s*(?P<d>{NUMBER})\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*{_COUNT_UNIT}\s*(?:现货|库存
+    还有)\s*(?P<d>{NUMBER})\s*(?:多|来|几)?\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*(?:多|来
+    几)?\s*{_COUNT_UNIT}\s*(?:现货|库存
     有货)|\b(?:have|got|only|just)\s+(?P<f>\d+)\s+(?:{_COUNT_UNIT}\s+)?(?:left|in stock|more
     remaining)
     """
@@ -70,15 +72,19 @@ def check_stock(reading: Reading) -> None:
             _check_availability(reading, clause)
 
 
+_ABOUT = re.compile(r"over|more than|about|around|some|nearly|多|来|几|大概|差不多|近")
+
+
 def _check_units(reading: Reading, clause: Clause, match: re.Match[str], value: float) -> None:
     cards = reading.cards_at(clause.start + match.start(), clause)
     known = [c for c in cards if c.stock]
+    about = _ABOUT.search(clause.text[max(0, match.start() - 12) : match.end()])
     for card in known:
         units = card.units()
         rows = _rows(reading, card, clause)
         right = {float(units or 0)} if len(rows) == len(card.stock) else set()
         right |= {float(s.units) for s in rows} | {float(sum(s.units for s in rows))}
-        if value in right:
+        if value in right or (about and any(value <= r < 2 * value for r in right)):
             return
     keys = ("stock", "units", "inventory", "quantity", "available", "left")
     numbers = [n for c in cards for n in reading.evidence.sums(c.product.id, keys)]
@@ -127,6 +133,8 @@ def _part_named(part: str, text: str) -> float:
         return float(re.search(rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])", text) is not None)
     if part in text:
         return 1.0
+    if len(part) > 2 and part[:2] in text:
+        return 0.75
     return 0.5 if len(part) > 1 and re.search(rf"{part[-1]}(?:色|\d|款)", text) else 0.0
 
 
