@@ -49,12 +49,18 @@ def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | N
 
 def _load_json(text: str, path: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as exc:
         message = f"{path}:{exc.lineno}:{exc.colno}: {exc.msg}"
         raise BadFile(message, hint="the file is cut short or no JSON") from exc
+    except ValueError as exc:  # NaN, Infinity, a number of 5,000 digits
+        raise BadFile(f"{path}:1: {exc}", hint="write a number that JSON knows") from exc
     except RecursionError as exc:
         raise BadFile(f"{path}:1: nested too deeply") from exc
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"`{word}` is no JSON")
 
 
 def read_value(

@@ -3,6 +3,7 @@
 The only module that imports PyYAML, and only its safe C loader.
 """
 
+import math
 import re
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 import yaml
 
 from harness_cli.errors import BadFile
+from harness_cli.records.aliases import refuse_many
 
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
@@ -56,11 +58,22 @@ def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict
     return dict(loader.construct_pairs(node, deep=deep))
 
 
+def _finite(loader: _Loader, node: yaml.ScalarNode) -> float:
+    """Infinity and NaN bound nothing, and JSON has no way to write them down."""
+    number = float(loader.construct_yaml_float(node))
+    if not math.isfinite(number):
+        raise yaml.constructor.ConstructorError(
+            None, None, "a number must be finite", node.start_mark
+        )
+    return number
+
+
 class _Strings(yaml.CBaseLoader):
     """Every scalar as the text that stands in the file: `1.0` stays `1.0`, `yes` stays `yes`."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor("tag:yaml.org,2002:float", _finite)
 _Strings.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor(
     "tag:yaml.org,2002:timestamp",
@@ -109,7 +122,7 @@ def load_strings(text: str, *, name: str) -> Any:
 
 def _load(text: str, loader: Any, name: str) -> Any:
     try:
-        return yaml.load(text, Loader=loader)
+        value = yaml.load(text, Loader=loader)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         line = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
@@ -117,10 +130,18 @@ def _load(text: str, loader: Any, name: str) -> Any:
         raise BadFile(
             f"{name}:{line}: {problem}", hint=_yaml_hint(text, str(problem), mark)
         ) from exc
+    except (ValueError, KeyError) as exc:  # `!!int x`, `!!bool x`, a number of 5,000 digits
+        problem = f"{name}: a value is not what its tag or its form says: {exc}"
+        raise BadFile(problem, hint="put text in quotes") from exc
+    if "*" in text:
+        refuse_many(value, name=name)
+    return value
 
 
 def _yaml_hint(text: str, problem: str, mark: Any) -> str | None:
-    """The fix for the two mistakes that people make most."""
+    """The fix for the mistakes that people make most."""
+    if problem.endswith("2002:merge'"):
+        return "merge keys (`<<`) are not read: write the keys out"
     if "mapping values are not allowed" in problem:
         return "a value that holds `: ` must stand in quotes"
     shown = text.splitlines()[mark.line : mark.line + 1] if mark else []
@@ -172,6 +193,8 @@ def parse_json(text: str | bytes, kind: type[T], *, name: str) -> T:
         raise BadFile(f"{name}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
     except msgspec.DecodeError as exc:
         raise BadFile(f"{name}: {exc}", hint="the file is cut short or no JSON") from exc
+    except RecursionError as exc:
+        raise BadFile(f"{name}: nested too deeply", hint="no such file is written here") from exc
 
 
 def read_text(path: Path, *, name: str | None = None) -> str:
@@ -183,6 +206,8 @@ def read_text(path: Path, *, name: str | None = None) -> str:
         raise BadFile(f"no file `{name}`") from None
     except IsADirectoryError:
         raise BadFile(f"`{name}` is a folder, not a file") from None
+    except OSError as exc:
+        raise BadFile(f"`{name}` cannot be read: {exc.strerror}") from exc
 
 
 def text_of(data: bytes, *, name: str) -> str:

@@ -12,6 +12,7 @@ from harness_cli.records.reader import (
     load_yaml,
     parse_json,
     parse_yaml,
+    read_text,
     read_yaml,
     text_of,
 )
@@ -126,3 +127,51 @@ def test_plain_data_is_refused_with_its_path():
 def test_dumped_yaml_reads_back_as_the_same_value():
     made = parse_yaml(GATES.replace("minimun_n", "minimum_n"), GatesFile, name="f")
     assert parse_yaml(dump_yaml(made), GatesFile, name="g") == made
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: !!int abc", "not what its tag or its form says"),
+        ("a: !!float abc", "not what its tag or its form says"),
+        ("a: !!bool maybe", "not what its tag or its form says"),
+        ("a: " + "9" * 5000, "not what its tag or its form says"),
+        ("a: 0\nb: .nan", "f.yaml:2:4: a number must be finite"),
+        ("a: -.inf", "f.yaml:1:4: a number must be finite"),
+        ("a: 1.0e+999", "f.yaml:1:4: a number must be finite"),
+        ("[" * 100_000 + "]" * 100_000, "f.yaml:1:1001: exceeded maximum nesting depth"),
+        ("a: &a [*a]", "f.yaml:1:4: found unconstructable recursive node"),
+        ("&a {b: *a}", "f.yaml:1:1: found unconstructable recursive node"),
+        ('a: "\0"', "f.yaml:1:1: unacceptable character"),
+    ],
+)
+def test_yaml_that_stands_for_no_value_is_bad_with_its_place(text, said):
+    with pytest.raises(BadFile) as caught:
+        load_yaml(text, name="f.yaml")
+    assert said in str(caught.value)
+
+
+def test_aliases_that_stand_for_billions_of_values_are_refused_at_once():
+    lines = ["a0: &a0 [" + ",".join("x" * 9) + "]"]
+    lines += [f"a{i}: &a{i} [" + ",".join([f"*a{i - 1}"] * 9) + "]" for i in range(1, 30)]
+    with pytest.raises(BadFile, match="more than 1,000,000 values"):
+        load_yaml("\n".join(lines), name="f.yaml")
+    assert load_yaml("a: &a [1]\nb: [*a, *a]", name="f.yaml") == {"a": [1], "b": [[1], [1]]}
+
+
+def test_merge_keys_are_refused_with_the_way_out():
+    with pytest.raises(BadFile) as caught:
+        load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}", name="f.yaml")
+    assert "f.yaml:2:5" in str(caught.value)
+    assert caught.value.hint == "merge keys (`<<`) are not read: write the keys out"
+
+
+def test_json_nested_without_end_is_bad():
+    with pytest.raises(BadFile, match="nested too deeply"):
+        parse_json("[" * 100_000 + "]" * 100_000, list, name="f.json")
+
+
+def test_a_file_that_cannot_be_read_is_bad_with_the_reason(tmp_path):
+    (tmp_path / "f").symlink_to(tmp_path / "f")
+    with pytest.raises(BadFile, match="cannot be read: Too many levels of symbolic links"):
+        read_text(tmp_path / "f")
