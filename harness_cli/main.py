@@ -2,11 +2,12 @@
 
 import os
 import sys
+import time
 import traceback
 
 import typer
 
-from harness_cli.commands._lazy import EPILOG, LazyGroup
+from harness_cli.commands._lazy import EPILOG, LazyGroup, listen
 from harness_cli.errors import HarnessError
 
 BUG = 70
@@ -37,6 +38,9 @@ def root(
         False, "--version", help="Show the version and end.", callback=version, is_eager=True
     ),
     as_json: bool = typer.Option(False, "--json", hidden=True, help="With --version: as JSON."),
+    verbosity: int = typer.Option(
+        0, "-v", "--verbose", count=True, callback=listen, help="Events as JSON lines on stderr."
+    ),
 ) -> None:
     """Run, evaluate, diagnose, edit, gate and promote the harness of an LLM agent."""
 
@@ -46,7 +50,21 @@ def main() -> None:
     if sys.platform == "win32":
         sys.stderr.write("error: harness runs on Linux and macOS\n\nhint: use WSL\n")
         raise SystemExit(2)
+    began = time.monotonic()
     try:
+        run()
+    except SystemExit as end:
+        log_end(end.code, time.monotonic() - began)
+        raise
+
+
+def run() -> None:
+    """The program, its errors as messages and exit codes. Always ends in `SystemExit`."""
+    try:
+        if os.environ.get("HARNESS_LOG"):
+            from harness_cli.store.logs import start_logs
+
+            start_logs()
         app()
     except HarnessError as exc:
         sys.stderr.write(f"error: {exc}\n")
@@ -62,6 +80,15 @@ def main() -> None:
     except Exception as exc:  # noqa: BLE001  the one place where a bug becomes an exit code
         report_bug(exc)
         raise SystemExit(BUG) from None
+
+
+def log_end(code: object, seconds: float) -> None:
+    """The last line of the log, when there is one: what was asked, how it ended, why."""
+    logs = sys.modules.get("harness_cli.store.logs")
+    if logs is None:
+        return
+    error = sys.exc_info()[1]
+    logs.ended(sys.argv[1:], code, seconds, error.__cause__ if error else None)
 
 
 def report_bug(exc: Exception) -> None:

@@ -1,6 +1,7 @@
 """What `harness eval` does with its options: run, show, write, and turn outcomes into an exit."""
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.records.run import Report
 from harness_cli.store.project import Project
 
+log = logging.getLogger("harness.evaluation")
 ERRORS_SHOWN = 5
 
 
@@ -39,6 +41,8 @@ def evaluate_all(
         if outcome is None:
             continue
         outcomes.append(outcome)
+        about = {"run": outcome.run.id, "status": outcome.report.status}
+        log.info("run ended", extra={**about, "counts": outcome.report.counts})
         _write(outcome, junit_file)
         if not as_json:
             show(outcome)

@@ -1,10 +1,11 @@
 """Verbs by name, imported when invoked: `harness --help` loads none of them."""
 
+import os
 from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 COMMANDS = {
     "init": "A working project: harness, evalsets, gates, harness.yaml",
@@ -29,6 +30,7 @@ COMMANDS = {
     "judge": "Agreement of a judge with labels",
     "tools": "Lock, check and call tools",
     "hooks": "Run hooks on recorded events",
+    "migrate": "Files of an older schema moved to this one; unknown numbers refused",
     "serve": "An embedded policy behind an OpenAI-compatible endpoint",
 }
 """Name → the line shown by `harness --help`. Verb `x` is `app` in `commands/x.py`."""
@@ -37,6 +39,9 @@ EPILOG = (
     "Exit codes: 0 done or passed, 1 error, 2 usage, 3 waits for a person, 10 gate FAIL, "
     "11 gate INCONCLUSIVE, 12 stale or locked, 13 budget reached, 70 bug, 130 interrupted."
 )
+
+
+ONCE = {"install_completion", "show_completion"}
 
 
 class LazyGroup(TyperGroup):
@@ -52,16 +57,56 @@ class LazyGroup(TyperGroup):
 
 
 class LazyCommand(TyperCommand):
-    """A name and a summary until it is invoked; then the real thing."""
+    """A name and a summary until it is used or asked for help; then the real thing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, help=COMMANDS[name])
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """The context of the real verb, under the same name."""
-        module = import_module(f"harness_cli.commands.{self.name}")
-        return typer.main.get_command(module.app).make_context(info_name, args, parent, **extra)
+        return load(str(self.name)).make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb whose context this is."""
         return ctx.command.invoke(ctx)
+
+
+def load(verb: str) -> Any:
+    """The real command of a verb, its own commands included, each with `-v`."""
+    module = import_module(f"harness_cli.commands.{verb}")
+    command = typer.main.get_command(module.app)
+    command.name = verb
+    # Completion is installed once, by the program's own options.
+    command.params = [p for p in command.params if p.name not in ONCE]
+    for leaf in leaves(command):
+        leaf.params.append(verbose())
+    return command
+
+
+def leaves(command: Any) -> list[Any]:
+    """The commands below a group that do something, or the command itself."""
+    if not isinstance(command, TyperGroup):
+        return [command]
+    return [leaf for sub in command.commands.values() for leaf in leaves(sub)]
+
+
+def verbose() -> TyperOption:
+    """`-v`, `-vv`: what the program does, as JSON lines on stderr."""
+    return TyperOption(
+        param_decls=["verbosity", "-v", "--verbose"],
+        type=int,
+        count=True,
+        default=0,
+        expose_value=False,
+        callback=lambda ctx, param, value: listen(value),  # noqa: ARG005  click's signature
+        help="Events as JSON lines on stderr; -vv: more of them.",
+    )
+
+
+def listen(value: int) -> int:
+    """Start the log that `-v` asks for."""
+    if value and "_HARNESS_COMPLETE" not in os.environ:
+        from harness_cli.store.logs import start_logs
+
+        start_logs(value)
+    return value

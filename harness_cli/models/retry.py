@@ -1,6 +1,7 @@
 """Ask again, within a budget: one loop for every client."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from harness_cli.errors import ProviderError
 from harness_cli.models.base import Deadline
 from harness_cli.records.chat import ChatReply
 
+log = logging.getLogger("harness.models")
 FIRST_S = 0.25
 LONGEST_S = 8.0
 
@@ -43,8 +45,11 @@ async def with_retries(
         except ProviderError as error:
             reasons.append(error.kind)
             pause = _pause(error, len(reasons), rules, deadline, rng)
+            about = {"error": error.kind, "reason": str(error), "attempt": len(reasons)}
             if pause is None:
+                log.warning("model call failed", extra=about)
                 raise _after(error, reasons) from error
+            log.info("model call is tried again", extra={**about, "pause_s": round(pause, 3)})
             await asyncio.sleep(pause)
         else:
             if not reasons:

@@ -1,5 +1,6 @@
 """Channels: two switches each, policy and harness, and their append-only history."""
 
+import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,7 @@ from harness_cli.records.canonical import write_json
 from harness_cli.records.manifest import Channel, Manifest, SwitchEvent
 from harness_cli.records.reader import read_json
 
+log = logging.getLogger("harness.release")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
@@ -76,6 +78,8 @@ def write_channel(manifests: Path, channel: Channel) -> Path:
     """The switches on disk, whole or not at all."""
     path = channel_path(manifests, channel.name)
     write_json(path, channel)
+    about = {"channel": channel.name, "policy": channel.policy, "harness": channel.harness}
+    log.info("channel switched", extra=about)
     return path
 
 

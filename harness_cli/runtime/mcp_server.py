@@ -33,6 +33,7 @@ from mcp_types import Tool as ListedTool
 from harness_cli.errors import ToolError
 from harness_cli.records.harness import McpServer, Tool
 
+log = logging.getLogger("harness.runtime")
 PAGES = 50
 """Pages of a tool list that are read; a paginator that never ends is an error."""
 CLOSE_S = 8.0
@@ -193,6 +194,7 @@ class Connection:
             env=dict(self.server.env),
             encoding_error_handler="replace",
         )
+        log.info("MCP server starts", extra={"server": self.alias, "command": argv})
         return stdio_client(started, errlog=self._log)
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ sees an allow-list of the environment, so no key of ours.
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+log = logging.getLogger("harness.runtime")
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")
 OUTPUT_CAP = 1 << 20
 ADDRESS_SPACE = 2 << 30
@@ -69,7 +71,10 @@ async def run_process(
     except (OSError, ValueError) as exc:
         return Finished(b"", "", None, problem=f"it could not be started: {exc}")
     try:
-        return await _watch(process, stdin, seconds)
+        done = await _watch(process, stdin, seconds)
+        about = {"command": argv, "status": done.code, "problem": done.problem}
+        log.log(logging.INFO if done.problem else logging.DEBUG, "command ran", extra=about)
+        return done
     finally:
         _kill_group(process.pid)
         # The transport is closed here, since a survivor may hold the pipes open for ever.

@@ -5,6 +5,7 @@ Under `.harness/serve/` lie `<policy>.json` (written by the process that serves,
 processes, it is another's. So boot id and the process's start time stand beside it.
 """
 
+import logging
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ from harness_cli.records.reader import read_json
 from harness_cli.store.locks import boot_id, locked
 from harness_cli.store.project import Project
 
+logger = logging.getLogger("harness.serving")
 LOOPBACK: Final = "127.0.0.1"
 START_S: Final = 120.0
 """How long a policy may take to come up; `local` reads weights before it listens to anyone."""
@@ -115,6 +117,8 @@ def _started(project: Project, name: str, port: int, paths: JobPaths) -> Job:
     while time.monotonic() < end and process.poll() is None:
         job = read_job(paths)
         if job is not None and job.pid == process.pid:
+            about = {"policy": name, "url": job.url, "serves": job.pid}
+            logger.info("policy is served", extra=about)
             return job
         time.sleep(0.05)
     if process.poll() is None:

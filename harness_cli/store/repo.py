@@ -5,6 +5,7 @@ variables (`GIT_DIR`, `GIT_INDEX_FILE` … set inside a git hook) never reach th
 never run, and paths travel `-z`-terminated, so that any file name survives.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -26,6 +27,9 @@ except ImportError as exc:  # GitPython refuses to load where it finds no git
     raise RepoError(f"git cannot be used: {exc}", hint="install git 2.34 or newer") from exc
 
 __all__ = ["Entry", "LogEntry", "Repo"]
+
+
+log = logging.getLogger("harness.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +282,7 @@ def _run(
         env={"GIT_TERMINAL_PROMPT": "0", **(env or {})},
     )
     out, err = process.communicate(data)
+    log.debug("git", extra={"folder": where, "command": args, "status": process.returncode})
     return process.returncode, out, err
 
 
