@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness_cli.commands._completing import run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
-    from harness_cli.evaluation.compare import Case, Comparison
+    from harness_cli.evaluation.comparison import Case, Comparison
     from harness_cli.store.runs import RunFolder, RunStore
 
 app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
@@ -17,10 +18,14 @@ app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
 @app.command(name="compare")
 def run(
     a: Annotated[
-        str | None, typer.Argument(metavar="A", help="Run id; default: the one before B.")
+        str | None,
+        typer.Argument(
+            metavar="A", help="Run id; default: the one before B.", autocompletion=run_ids
+        ),
     ] = None,
     b: Annotated[
-        str | None, typer.Argument(metavar="B", help="Run id; default: the newest.")
+        str | None,
+        typer.Argument(metavar="B", help="Run id; default: the newest.", autocompletion=run_ids),
     ] = None,
     cases: Annotated[int, typer.Option(min=0, help="Fixed and broken cases to list.")] = 10,
     force: Annotated[

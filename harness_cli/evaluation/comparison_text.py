@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness_cli.evaluation.compare import CategoryDelta, Comparison, MetricDelta, Side
+from harness_cli.evaluation.comparison import CategoryDelta, Comparison, MetricDelta, Side
 from harness_cli.stats.paired import Paired
 
 METRIC_COLUMNS = ("metric", "a %", "b %", "Δ points", "95 % interval", "P(Δ≤0)", "p", "pairs")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.evaluation.compare import CategoryDelta, Comparison, MetricDelta
+from harness_cli.evaluation.comparison import CategoryDelta, Comparison, MetricDelta
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.intervals import mean_interval
 
