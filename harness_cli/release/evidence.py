@@ -40,7 +40,7 @@ def line_of(run: str, result: ItemResult) -> EvidenceLine:
         state=result.state,
         scores=result.scores,
         route=result.route,
-        fell_back=result.route != "normal",
+        fell_back=result.fell_back,
         wall_s=result.wall_s,
         ttft_s=result.ttft_s,
         verdict_sha256=sha256(

@@ -26,7 +26,9 @@ class Proof(NamedTuple):
     verified_after_rollback: bool
 
 
-async def run_demo(folder: Path, narrator: Narrator, *, evolutions: int = EVOLUTIONS) -> Demo:
+async def run_demo(
+    folder: Path, narrator: Narrator, *, evolutions: int = EVOLUTIONS, limit: int | None = None
+) -> Demo:
     """base → (diagnose → propose → confirm → evaluate → compare → gates)ⁿ → verify → rollback.
 
     Nothing of the outcome is fixed beforehand: scores are measured here, and a stage that does not
@@ -42,7 +44,7 @@ async def run_demo(folder: Path, narrator: Narrator, *, evolutions: int = EVOLUT
         narrator.say(f"   frozen again on {freeze.at}: {freeze.reason}")
     for words in changed:
         narrator.say(f"   note: {words} since it was frozen; the base is measured here anew")
-    loop = Loop(project=project, narrator=narrator)
+    loop = Loop(project=project, narrator=narrator, limit=limit)
     await base_stage(loop)
     for number in range(1, evolutions + 1):
         if not await evolution_stage(loop, number):

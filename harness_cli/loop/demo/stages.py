@@ -31,6 +31,8 @@ class Loop:
 
     project: Project
     narrator: Narrator
+    limit: int | None = None
+    """Items of the split that each stage is measured on; None is all of them."""
     stages: list[Stage] = field(default_factory=list)
     selected: RunFolder | None = None
 
@@ -79,7 +81,13 @@ async def measured(loop: Loop, commit: str | None, shown: str) -> Outcome:
     """A run of the dev split on a committed harness."""
     rev = f" --harness {shown}" if commit else ""
     loop.narrator.command(f"harness eval {EVALSET}{rev}")
-    options = EvalOptions(evalset=EVALSET, split=SPLIT, harness=commit, command=("harness", "demo"))
+    options = EvalOptions(
+        evalset=EVALSET,
+        split=SPLIT,
+        harness=commit,
+        limit=loop.limit,
+        command=("harness", "demo"),
+    )
     outcome = await evaluate(loop.project, options)
     outcome.check()
     report = outcome.report
