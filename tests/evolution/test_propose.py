@@ -304,6 +304,14 @@ def test_what_a_script_or_nobody_rejected_is_not_remembered(tmp_path):
     assert not is_rejected(edit, rejections(tmp_path))
 
 
+def test_what_the_gates_rejected_on_a_run_is_remembered(tmp_path):
+    edit = Edit(id="e", module="a.md", ops=(Op(op="write", path="a.md", text="x"),), rationale="r")
+    no = decided(edit, "reject", script=True)
+    made = new_proposal((no,), base="b", base_commit=None, diagnosis="d", proposer="p")
+    assert remember(tmp_path, made, measured=True) == 1
+    assert is_rejected(edit, rejections(tmp_path))
+
+
 SECTION = "---\nname: a\ndescription: One.\n---\n# A\n\n## Rules\n\n- one\n\n## Tools\n\n- t\n"
 
 

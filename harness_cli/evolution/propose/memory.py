@@ -42,13 +42,17 @@ def content_signature(edit: Edit) -> str:
     return digest([{k: v for k, v in op.items() if k != "decision"} for op in plain])
 
 
-def remember(root: Path, proposal: Proposal) -> int:
-    """Append every edit that a person rejected whole; returns how many. A script's no is none."""
+def remember(root: Path, proposal: Proposal, *, measured: bool = False) -> int:
+    """Append every edit that was rejected whole; returns how many.
+
+    A person's no counts. A script's does not, unless it was `measured`: the gates' no on a run.
+    """
     lost = [
         edit
         for edit in proposal.edits
         if edit.ops
-        and all(op.decision.state == "reject" and not op.decision.script for op in edit.ops)
+        and all(op.decision.state == "reject" for op in edit.ops)
+        and (measured or not any(op.decision.script for op in edit.ops))
     ]
     known = {(r.signature, r.fixes) for r in rejections(root)}
     rows = []

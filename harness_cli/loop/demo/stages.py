@@ -4,7 +4,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_cli.evaluation.compare import Comparison, compare
+from harness_cli.evaluation.compare import compare
+from harness_cli.evaluation.comparison import Comparison
 from harness_cli.evaluation.engine import Outcome, evaluate
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evolution.apply import Applied, apply
@@ -64,7 +65,7 @@ async def evolution_stage(loop: Loop, number: int) -> bool:
     done = await promoted(loop, outcome.run)
     if not done.manifest:
         narrator.say("   not promoted; the selected harness stays, and the edits are remembered")
-        remember(loop.project.root, rejected(proposal, done))
+        remember(loop.project.root, rejected(proposal, done), measured=True)
     keep(
         loop,
         name,
