@@ -7,7 +7,7 @@ import traceback
 
 import typer
 
-from harness_cli.commands._lazy import EPILOG, LazyGroup, listen
+from harness_cli.commands._lazy import COMPLETING, EPILOG, LazyGroup, listen
 from harness_cli.errors import HarnessError
 
 BUG = 70
@@ -61,7 +61,11 @@ def main() -> None:
 def run() -> None:
     """The program, its errors as messages and exit codes. Always ends in `SystemExit`."""
     try:
-        if os.environ.get("HARNESS_LOG"):
+        if COMPLETING in os.environ:
+            from harness_cli.commands._completing import plain_descriptions
+
+            plain_descriptions()
+        elif os.environ.get("HARNESS_LOG"):
             from harness_cli.store.logs import start_logs
 
             start_logs()

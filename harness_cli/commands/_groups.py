@@ -16,6 +16,8 @@ class DefaultGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command's name first where no command is named."""
+        if ctx.resilient_parsing and not args:  # a shell asks what may come next
+            return list(super().parse_args(ctx, args))
         if not args or (args[0] not in self.commands and args[0] != "--help"):
             args = [DEFAULT, *args]
         return list(super().parse_args(ctx, args))
@@ -27,6 +29,18 @@ class DefaultGroup(TyperGroup):
             rows = [p.get_help_record(ctx) for p in default.get_params(ctx)]
             formatter.write_dl([row for row in rows if row is not None])
         self.format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands, and what the default command takes in their place."""
+        default = self.commands[DEFAULT]
+        inner = default.make_context(DEFAULT, [], parent=ctx, resilient_parsing=True)
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            found += default.shell_complete(inner, incomplete)
+        else:
+            arguments = [p for p in default.params if p.param_type_name == "argument"]
+            found += [c for a in arguments[:1] for c in a.shell_complete(inner, incomplete)]
+        return list({item.value: item for item in found}.values())
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The commands one may name."""

@@ -41,6 +41,8 @@ EPILOG = (
 )
 
 
+COMPLETING = "_HARNESS_COMPLETE"
+"""Set by a shell that asks for completions: a key press, so no log is started."""
 ONCE = {"install_completion", "show_completion"}
 
 
@@ -105,7 +107,7 @@ def verbose() -> TyperOption:
 
 def listen(value: int) -> int:
     """Start the log that `-v` asks for."""
-    if value and "_HARNESS_COMPLETE" not in os.environ:
+    if value and COMPLETING not in os.environ:
         from harness_cli.store.logs import start_logs
 
         start_logs(value)

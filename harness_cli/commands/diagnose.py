@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness_cli.commands._completing import run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -13,9 +14,15 @@ app = typer.Typer(
     help="Failure classes of a run, sizes, cases, side at fault.",
 )
 RunName = Annotated[
-    str | None, typer.Argument(help="A run; default: the newest complete one.", metavar="[RUN]")
+    str | None,
+    typer.Argument(
+        help="A run; default: the newest complete one.", metavar="[RUN]", autocompletion=run_ids
+    ),
 ]
-RunOption = Annotated[str | None, typer.Option("--run", metavar="ID", help="The same, by option.")]
+RunOption = Annotated[
+    str | None,
+    typer.Option("--run", metavar="ID", help="The same, by option.", autocompletion=run_ids),
+]
 
 
 @app.command("default")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import policy_names, run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -28,11 +29,17 @@ Judge = Annotated[
 @app.command("default")
 def edit(
     run: Annotated[
-        str | None, typer.Option("--run", metavar="ID", help="Default: the newest complete run.")
+        str | None,
+        typer.Option(
+            "--run", metavar="ID", help="Default: the newest complete run.", autocompletion=run_ids
+        ),
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="A model that proposes; default: the role `proposer`, or none."),
+        typer.Option(
+            help="A model that proposes; default: the role `proposer`, or none.",
+            autocompletion=policy_names,
+        ),
     ] = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Write the proposal and stop.")

@@ -5,6 +5,15 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import (
+    evalset_names,
+    judges_or_none,
+    policy_names,
+    profile_names,
+    run_ids,
+    split_names,
+    words,
+)
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -13,21 +22,41 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @app.command(name="eval")
 def run(
     evalsets: Annotated[
-        list[str] | None, typer.Argument(metavar="EVALSET…", help="Folders under evalsets/.")
+        list[str] | None,
+        typer.Argument(
+            metavar="EVALSET…", help="Folders under evalsets/.", autocompletion=evalset_names
+        ),
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="Policy of harness.yaml.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy of harness.yaml.", autocompletion=policy_names)
+    ] = None,
     harness: Annotated[
         str | None, typer.Option(metavar="REV", help="Git revision; default: the working files.")
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="Judge of harness.yaml, or `none`.")] = None,
-    split: Annotated[str | None, typer.Option(help="Default: dev.")] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Judge of harness.yaml, or `none`.", autocompletion=judges_or_none),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Default: dev.", autocompletion=split_names)
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N items.")] = None,
     repeat: Annotated[int | None, typer.Option(min=1, help="Rollouts an item.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Rollouts side by side.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling seed of the policy.")] = None,
-    agent: Annotated[str | None, typer.Option(help="harness, react or bare.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Time bounds: offline, production …")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Go on with a run.")] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="harness, react or bare.", autocompletion=words("harness", "react", "bare")
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="Time bounds: offline, production …", autocompletion=profile_names),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Go on with a run.", autocompletion=run_ids)
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Keep every answer in FILE.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Take every answer from FILE.")] = None,
     responses: Annotated[Path | None, typer.Option(help="Score the given answers in FILE.")] = None,
@@ -35,7 +64,9 @@ def run(
     max_cost: Annotated[float | None, typer.Option(min=0, help="US dollars.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens, in and out.")] = None,
     max_seconds: Annotated[float | None, typer.Option(min=0, help="Wall clock.")] = None,
-    if_locked: Annotated[str, typer.Option(help="skip, wait or fail.")] = "fail",
+    if_locked: Annotated[
+        str, typer.Option(help="skip, wait or fail.", autocompletion=words("skip", "wait", "fail"))
+    ] = "fail",
     aa: Annotated[
         bool, typer.Option("--aa", help="Twice with other seeds: the noise a gate must beat.")
     ] = False,

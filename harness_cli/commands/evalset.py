@@ -4,12 +4,15 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import evalset_names, split_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Digest, check, seal and export evalsets."
 )
-Name = Annotated[str, typer.Argument(help="A folder under evalsets/.")]
+Name = Annotated[
+    str, typer.Argument(help="A folder under evalsets/.", autocompletion=evalset_names)
+]
 Reason = Annotated[str | None, typer.Option(help="Why a sealed split is opened.")]
 
 
@@ -38,7 +41,9 @@ def list_evalsets(directory: Folder = HERE, as_json: Json = False, quiet: Quiet 
 
 @app.command()
 def check(
-    evalsets: Annotated[list[str] | None, typer.Argument(help="Default: all.")] = None,
+    evalsets: Annotated[
+        list[str] | None, typer.Argument(help="Default: all.", autocompletion=evalset_names)
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -67,7 +72,9 @@ def check(
 @app.command()
 def digest(
     name: Name,
-    split: Annotated[str | None, typer.Option(help="Default: every split.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Default: every split.", autocompletion=split_names)
+    ] = None,
     freeze: Annotated[
         bool, typer.Option("--freeze", help="Write the digests into evalset.yaml.")
     ] = False,
@@ -99,7 +106,9 @@ def digest(
 @app.command()
 def seal(
     name: Name,
-    splits: Annotated[list[str], typer.Argument(help="Splits to seal.")],
+    splits: Annotated[
+        list[str], typer.Argument(help="Splits to seal.", autocompletion=split_names)
+    ],
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -126,7 +135,9 @@ def seal(
 @app.command()
 def export(
     name: Name,
-    split: Annotated[str | None, typer.Option(help="Default: dev.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Default: dev.", autocompletion=split_names)
+    ] = None,
     reason: Reason = None,
     directory: Folder = HERE,
     as_json: Json = False,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness_cli.commands._completing import hook_names, run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
@@ -26,10 +27,15 @@ def try_recorded(
         Path | None, typer.Argument(metavar="FILE", help="Events as JSON: docs/hooks.md.")
     ] = None,
     run: Annotated[
-        str | None, typer.Option(metavar="ID", help="Events of a run; default: the newest.")
+        str | None,
+        typer.Option(
+            metavar="ID", help="Events of a run; default: the newest.", autocompletion=run_ids
+        ),
     ] = None,
     item: Annotated[str | None, typer.Option(metavar="ID", help="Only this item.")] = None,
-    hook: Annotated[str | None, typer.Option(metavar="NAME", help="Only this hook.")] = None,
+    hook: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this hook.", autocompletion=hook_names)
+    ] = None,
     harness: Annotated[
         str | None, typer.Option(metavar="REV", help="Default: the working files.")
     ] = None,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness_cli.commands._completing import evalset_names, run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(rich_markup_mode=None)
@@ -12,8 +13,13 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def incidents(
-    run: Annotated[list[str] | None, typer.Option(help="Only these runs; may be repeated.")] = None,
-    evalset: Annotated[str | None, typer.Option(help="Only runs of this evalset.")] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these runs; may be repeated.", autocompletion=run_ids),
+    ] = None,
+    evalset: Annotated[
+        str | None, typer.Option(help="Only runs of this evalset.", autocompletion=evalset_names)
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,

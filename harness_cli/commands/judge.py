@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness_cli.commands._completing import evalset_names, judge_names, split_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
@@ -22,14 +23,21 @@ def group() -> None:
 @app.command(name="agree")
 def agree(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Labels, JSONL: docs/judging.md.")],
-    judge: Annotated[str, typer.Option(help="Judge of harness.yaml.")] = "grounded",
+    judge: Annotated[
+        str, typer.Option(help="Judge of harness.yaml.", autocompletion=judge_names)
+    ] = "grounded",
     catalogue: Annotated[
         Path | None, typer.Option(help="Folder of facts; default: the project's catalogue.")
     ] = None,
     evalset: Annotated[
-        str, typer.Option(help="Where labels that name an item by id find it.")
+        str,
+        typer.Option(
+            help="Where labels that name an item by id find it.", autocompletion=evalset_names
+        ),
     ] = "live_stream_qa",
-    split: Annotated[str | None, typer.Option(help="Its split; default: dev.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Its split; default: dev.", autocompletion=split_names)
+    ] = None,
     cases: Annotated[int, typer.Option(min=0, help="Disagreements to list.")] = 10,
     as_json: Json = False,
     directory: Folder = HERE,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import evalset_names, policy_names, split_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(rich_markup_mode=None)
@@ -11,11 +12,16 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def log(
-    evalset: Annotated[str, typer.Option(help="The evalset the stages are measured on.")] = (
-        "live_stream_qa"
-    ),
-    split: Annotated[str | None, typer.Option(help="Its split.")] = "dev",
-    policy: Annotated[str | None, typer.Option(help="The policy that is held fixed.")] = None,
+    evalset: Annotated[
+        str,
+        typer.Option(help="The evalset the stages are measured on.", autocompletion=evalset_names),
+    ] = ("live_stream_qa"),
+    split: Annotated[
+        str | None, typer.Option(help="Its split.", autocompletion=split_names)
+    ] = "dev",
+    policy: Annotated[
+        str | None, typer.Option(help="The policy that is held fixed.", autocompletion=policy_names)
+    ] = None,
     chart: Annotated[bool, typer.Option("--chart", help="Draw the trajectory.")] = False,
     directory: Folder = HERE,
     as_json: Json = False,

@@ -4,18 +4,24 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import channel_names, manifest_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Verify, show, diff, list release manifests."
 )
-Name = Annotated[str, typer.Argument(help="A manifest's id.")]
+Name = Annotated[str, typer.Argument(help="A manifest's id.", autocompletion=manifest_names)]
 
 
 @app.command()
 def verify(
-    name: Annotated[str | None, typer.Argument(help="A manifest's id; default: all.")] = None,
-    channel: Annotated[str | None, typer.Option(help="What this channel serves now.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A manifest's id; default: all.", autocompletion=manifest_names),
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option(help="What this channel serves now.", autocompletion=channel_names)
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness_cli.commands._completing import run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(rich_markup_mode=None)
@@ -12,7 +13,10 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def promote(
     run: Annotated[
-        str | None, typer.Argument(help="A run of the candidate; default: the newest complete one.")
+        str | None,
+        typer.Argument(
+            help="A run of the candidate; default: the newest complete one.", autocompletion=run_ids
+        ),
     ] = None,
     approve: Annotated[
         str | None, typer.Option(metavar="NAME", help="Record that this person approves the pair.")

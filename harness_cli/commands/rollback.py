@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import channel_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(rich_markup_mode=None)
@@ -11,7 +12,9 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def rollback(
-    channel: Annotated[str, typer.Argument(help="A channel, such as dev.")],
+    channel: Annotated[
+        str, typer.Argument(help="A channel, such as dev.", autocompletion=channel_names)
+    ],
     policy: Annotated[bool, typer.Option("--policy", help="Only the policy switch.")] = False,
     harness: Annotated[bool, typer.Option("--harness", help="Only the harness switch.")] = False,
     reason: Annotated[str, typer.Option(help="Kept in the channel's history.")] = "",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from harness_cli.commands._completing import policy_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def run(
     agent: Annotated[
         Literal["harness", "react", "bare"], typer.Option(help="What answers.")
     ] = "harness",
-    policy: Annotated[str | None, typer.Option(help="Policy of harness.yaml.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy of harness.yaml.", autocompletion=policy_names)
+    ] = None,
     room: Annotated[str | None, typer.Option(help="Live room; default: the first.")] = None,
     private: Annotated[bool, typer.Option("--private", help="A private message.")] = False,
     directory: Folder = HERE,

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from harness_cli.commands._completing import evalset_names, run_ids
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -13,7 +14,9 @@ app = typer.Typer(cls=DefaultGroup, rich_markup_mode=None, help="List, show, pru
 @app.command(name=DEFAULT, hidden=True)
 @app.command(name="list")
 def list_runs(
-    evalset: Annotated[str | None, typer.Option(help="Only runs of this evalset.")] = None,
+    evalset: Annotated[
+        str | None, typer.Option(help="Only runs of this evalset.", autocompletion=evalset_names)
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest N.")] = 20,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -38,7 +41,9 @@ def list_runs(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A run's id, its beginning, or `latest`.")] = "latest",
+    name: Annotated[
+        str, typer.Argument(help="A run's id, its beginning, or `latest`.", autocompletion=run_ids)
+    ] = "latest",
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,

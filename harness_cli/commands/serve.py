@@ -5,12 +5,16 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import policy_names
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(cls=DefaultGroup, rich_markup_mode=None)
 Named = Annotated[
-    str | None, typer.Argument(metavar="[POLICY]", help="As in harness.yaml; the default one.")
+    str | None,
+    typer.Argument(
+        metavar="[POLICY]", help="As in harness.yaml; the default one.", autocompletion=policy_names
+    ),
 ]
 
 
@@ -49,7 +53,10 @@ def up(
 @app.command(name="down")
 def down(
     policy: Annotated[
-        str | None, typer.Argument(metavar="[POLICY]", help="Which one; all when not named.")
+        str | None,
+        typer.Argument(
+            metavar="[POLICY]", help="Which one; all when not named.", autocompletion=policy_names
+        ),
     ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -73,9 +80,9 @@ def down(
 
 
 @app.command(name="status")
-def status(directory: Folder = HERE, as_json: Json = False) -> None:
+def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
     """What is served, where, and since when."""
-    from harness_cli.commands._show import emit_json, note, table
+    from harness_cli.commands._show import emit_json, line, note, table
     from harness_cli.serving.jobs import jobs
     from harness_cli.store.project import Project
 
@@ -86,6 +93,10 @@ def status(directory: Folder = HERE, as_json: Json = False) -> None:
     if not found:
         note("no policy is served · harness serve up")
         return
+    if quiet:
+        for job, _ in found:
+            line(job.url)
+        return
     table(
         ("policy", "state", "url", "pid", "since", "id"),
         [(j.name, state, j.url, j.pid, j.started, j.policy_id) for j, state in found],
@@ -93,9 +104,9 @@ def status(directory: Folder = HERE, as_json: Json = False) -> None:
 
 
 @app.command(name=DEFAULT, hidden=True)
-def default(directory: Folder = HERE, as_json: Json = False) -> None:
+def default(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
     """What is served."""
-    status(directory, as_json)
+    status(directory, as_json, quiet)
 
 
 @app.command(name="logs")
@@ -104,14 +115,22 @@ def logs(
     lines: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Until ^C.")] = False,
     directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,  # noqa: ARG001  one spelling for every verb
 ) -> None:
     """The last lines a served policy wrote."""
-    from harness_cli.commands._show import line
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import job_named, job_paths, tail
     from harness_cli.store.project import Project
 
+    if follow and as_json:
+        raise UsageError("--follow has no end, so it is no JSON document")
     root = Project.find(directory).root
     path = job_paths(root, policy or job_named(root, None).name).log
+    if as_json:
+        emit_json({"log": str(path), "lines": list(tail(path, lines))})
+        return
     for text in tail(path, lines):
         line(text)
     if follow and path.exists():

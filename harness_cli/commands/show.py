@@ -4,6 +4,13 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands._completing import (
+    evalset_names,
+    hook_names,
+    run_ids,
+    skill_names,
+    tool_names,
+)
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(
@@ -14,12 +21,13 @@ app = typer.Typer(
 Rev = Annotated[
     str | None, typer.Option("--harness", metavar="REV", help="Default: the working files.")
 ]
-Name = Annotated[str | None, typer.Argument(help="Default: a table of all.")]
 
 
 @app.command()
 def skill(
-    name: Name = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Default: a table of all.", autocompletion=skill_names)
+    ] = None,
     harness: Rev = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -33,7 +41,9 @@ def skill(
 
 @app.command()
 def tool(
-    name: Name = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Default: a table of all.", autocompletion=tool_names)
+    ] = None,
     harness: Rev = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -47,7 +57,9 @@ def tool(
 
 @app.command()
 def hook(
-    name: Name = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Default: a table of all.", autocompletion=hook_names)
+    ] = None,
     harness: Rev = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -63,9 +75,14 @@ def hook(
 def prompt(
     item: Annotated[str | None, typer.Option(help="Id of an evalset item.")] = None,
     comment: Annotated[str | None, typer.Option(help="A viewer's words, without an item.")] = None,
-    evalset: Annotated[str | None, typer.Option(help="Where the item is; default: all.")] = None,
+    evalset: Annotated[
+        str | None,
+        typer.Option(help="Where the item is; default: all.", autocompletion=evalset_names),
+    ] = None,
     pipeline: Annotated[str, typer.Option(help="Variant of the pipeline.")] = "default",
-    load: Annotated[list[str] | None, typer.Option(help="A skill that is loaded.")] = None,
+    load: Annotated[
+        list[str] | None, typer.Option(help="A skill that is loaded.", autocompletion=skill_names)
+    ] = None,
     harness: Rev = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -80,7 +97,9 @@ def prompt(
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="A run's id or its beginning.")] = "latest",
+    name: Annotated[
+        str, typer.Argument(help="A run's id or its beginning.", autocompletion=run_ids)
+    ] = "latest",
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -94,7 +113,9 @@ def run(
 @app.command()
 def trajectory(
     item: Annotated[str, typer.Argument(help="Id of an item.")],
-    run_name: Annotated[str, typer.Option("--run", help="A run's id.")] = "latest",
+    run_name: Annotated[
+        str, typer.Option("--run", help="A run's id.", autocompletion=run_ids)
+    ] = "latest",
     repeat: Annotated[int, typer.Option(min=0, help="Which repetition.")] = 0,
     directory: Folder = HERE,
     as_json: Json = False,

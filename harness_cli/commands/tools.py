@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness_cli.commands._completing import tool_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def check_tools(
 
 @app.command(name="call")
 def call_tool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A tool of the harness.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A tool of the harness.", autocompletion=tool_names),
+    ],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments.")] = "{}",
     room: Annotated[str | None, typer.Option(help="Live room; default: the first.")] = None,
     directory: Folder = HERE,
