@@ -305,7 +305,8 @@ def test_what_a_script_or_nobody_rejected_is_not_remembered(tmp_path):
 
 
 def test_what_the_gates_rejected_on_a_run_is_remembered(tmp_path):
-    edit = Edit(id="e", module="a.md", ops=(Op(op="write", path="a.md", text="x"),), rationale="r")
+    op = Op(op="write", path="a.md", text="x")
+    edit = Edit(id="e", module="a.md", ops=(op,), rationale="r", predicted_fixes=("i1", "i2"))
     no = decided(edit, "reject", script=True)
     made = new_proposal((no,), base="b", base_commit=None, diagnosis="d", proposer="p")
     assert remember(tmp_path, made, measured=True) == 1
