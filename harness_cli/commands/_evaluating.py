@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_cli.commands._progress import progress
-from harness_cli.commands._show import emit_json, line, note, table
+from harness_cli.commands._show import emit_json, line, note, step_summary, table
 from harness_cli.errors import Locked, UsageError
 from harness_cli.evaluation import comparison_text as compared
 from harness_cli.evaluation import report as shown
@@ -144,10 +143,7 @@ def _evaluate(project: Project, options: EvalOptions, *, quiet: bool) -> Outcome
 
 
 def _write(outcome: Outcome, junit_file: Path | None) -> None:
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary:
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(shown.markdown(outcome.report))
+    step_summary(shown.markdown(outcome.report))
     if junit_file is not None:
         with junit_file.open("w", encoding="utf-8") as file:
             file.writelines(shown.junit(outcome.report, outcome.run.results()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness_cli.commands._show import note
+from harness_cli.commands._show import note, terminal
 from harness_cli.evaluation.progress import Observe, Progress
 
 
@@ -15,7 +15,7 @@ def progress(*, quiet: bool) -> Iterator[Observe | None]:
     """What to give `evaluate` as `observe`."""
     if quiet:
         yield None
-    elif sys.stderr.isatty():
+    elif terminal(sys.stderr):
         with _bar() as observe:
             yield observe
     else:

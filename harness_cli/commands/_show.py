@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,14 +33,31 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
+def step_summary(markdown: str) -> None:
+    """Markdown for the page of a CI job, where `$GITHUB_STEP_SUMMARY` names its file."""
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not target:
+        return
+    try:
+        with Path(target).open("a", encoding="utf-8") as file:
+            file.write(markdown)
+    except OSError as exc:  # the result stands all the same
+        note(f"warning: $GITHUB_STEP_SUMMARY `{target}` cannot be written: {exc.strerror}")
+
+
 def interactive() -> bool:
     """A person sits at a terminal that can be asked."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stdin.isatty() and terminal(sys.stdout)
+
+
+def terminal(stream: Any) -> bool:
+    """A terminal that understands escape codes."""
+    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
 
 
 def colour() -> bool:
-    """Colour is welcome on stdout."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    """Colour is welcome on stdout (https://no-color.org: set and not empty means no)."""
+    return terminal(sys.stdout) and not os.environ.get("NO_COLOR")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:

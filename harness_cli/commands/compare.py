@@ -1,6 +1,5 @@
 """`harness compare`: paired differences of two runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +39,7 @@ def run(
 
     Pairs are made by item id, repeats averaged first. Exit 0 whatever the outcome: gates judge.
     """
-    from harness_cli.commands._show import emit_json, line
+    from harness_cli.commands._show import emit_json, line, step_summary
     from harness_cli.evaluation.compare import compare
     from harness_cli.evaluation.comparison_text import markdown
     from harness_cli.store.project import Project
@@ -54,7 +53,7 @@ def run(
         config_b=second.config(),
         force=force,
     )
-    _summary(markdown(found, cases))
+    step_summary(markdown(found, cases))
     if as_json:
         emit_json(found)
     elif as_markdown:
@@ -85,16 +84,6 @@ def _two(store: "RunStore", a: str | None, b: str | None) -> tuple["RunFolder", 
         if not run_.journal.exists():
             raise UsageError(f"run `{run_.id}` has no journal: there is nothing to compare")
     return first, second
-
-
-def _summary(text: str) -> None:
-    """Markdown for GitHub Actions, when it asks for it."""
-    import os
-
-    target = os.environ.get("GITHUB_STEP_SUMMARY")
-    if target:
-        with Path(target).open("a", encoding="utf-8") as file:
-            file.write(text)
 
 
 def _show(found: "Comparison", *, cases: int, quiet: bool) -> None:
