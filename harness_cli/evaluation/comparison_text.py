@@ -57,7 +57,7 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
         found.append(
             f"{delta.metric}: {test.gained} gained, {test.lost} lost, McNemar p {chance(test.p)}"
         )
-    if delta.paired.t:
+    if delta.paired.t and delta.paired.sd:
         low, high = points(delta.paired.t.low), points(delta.paired.t.high)
         found.append(f"{delta.metric}: t interval {low} … {high} (fewer than 100 pairs)")
     if delta.of > delta.paired.n:

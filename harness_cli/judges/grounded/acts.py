@@ -113,6 +113,9 @@ _MOVED = phrases(
     |over to|to (?:link|no|number)|about|link|explain|present|through)
     \b(?:up next|coming (?:right )?up|is next|comes next|next up|right away)\b
     \blink \d+ (?:is )?(?:coming )?(?:up )?next\b|\bon to (?:link )?\d+
+    \bhere comes\b
+    \blet's (?:look|jump|move|turn|get|go|switch)\b[^.!?\n]{0,12}\b(?:at|to|into|on|over)
+    (?:来|先来|一起)(?:看|讲|说)(?:一下|下|看)?[^。！？!?\n]{0,6}(?:号|链接|款)
     (?:马上|这就|现在|立刻|接下来|下一个|先|给(?:您|你|大家)|已经?|帮(?:您|你)
     把)[^。！？!?\n]{0,16}\
     (?:讲|介绍|展示|看|安排|提前|切|换到|移|调到|调整|排|上)
