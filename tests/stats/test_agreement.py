@@ -89,7 +89,7 @@ def test_the_majority_breaks_ties_by_the_middle():
     assert majority([0.0, 1.0]) == 0.0
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public judge data is not on this machine")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared folder is not beside this checkout")
 def test_three_human_annotators_of_pandalm_agree_as_alpha_and_kappa_say():
     rows = json.loads((DATA / "pandalm" / "testset-v1.json").read_text())
     ratings = [[row[f"annotator{i}"] for i in (1, 2, 3)] for row in rows]
@@ -104,7 +104,7 @@ def test_three_human_annotators_of_pandalm_agree_as_alpha_and_kappa_say():
     assert 0.6 < alpha < 0.95
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public judge data is not on this machine")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared folder is not beside this checkout")
 def test_a_public_judge_reaches_its_published_accuracy():
     folder = DATA / "llmbar" / "Natural"
     rows = json.loads((folder / "GPT-4_Vanilla_result.json").read_text())
