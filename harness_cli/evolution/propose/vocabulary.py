@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from harness_cli.evolution.failure import Failure
-from harness_cli.evolution.propose.drafts import Ground, draft
+from harness_cli.evolution.propose.drafts import SUPPORT, Ground, draft
 from harness_cli.evolution.propose.sections import add_bullet, extend_skill, extend_yaml
 from harness_cli.records.diagnosis import Edit
 
 TWICE = 2
-"""Failures that must miss a field before it is named."""
+"""Failures that must miss a field before it is named, where the run is large enough to ask it."""
 MOST = 24
 """Fields one edit may name."""
 _FIELD = re.compile(r"[a-z]+(?:_[a-z]+)*")
@@ -45,15 +45,7 @@ def _covering(ground: Ground, skill: str, pairs: Sequence[tuple[Failure, str]]) 
     if text is None or state is None:
         return None
     said = f"{state.description} {state.body}".casefold()
-    counts = {f: sum(g == f for _, g in pairs) for _, f in pairs}
-    fields = sorted(
-        (
-            f
-            for f, n in counts.items()
-            if n >= TWICE and f.replace("_", " ") not in state.description.casefold()
-        ),
-        key=lambda f: (-counts[f], f),
-    )[:MOST]
+    fields = _worth_naming(pairs, state.description.casefold())
     if not fields:
         return None
     named = ", ".join(f.replace("_", " ") for f in fields)
@@ -79,6 +71,23 @@ def _covering(ground: Ground, skill: str, pairs: Sequence[tuple[Failure, str]]) 
         fixes=fixes,
         risk="Another skill that covers the same may be loaded less often.",
     )
+
+
+def _worth_naming(pairs: Sequence[tuple[Failure, str]], described: str) -> list[str]:
+    """The fields a description does not have, most often missed first.
+
+    Those missed twice or more. A small run hardly repeats one: where they do not carry an edit, all
+    of them together must, and an edit needs `SUPPORT` failures either way.
+    """
+    counts = {
+        f: len({failure.item_id for failure, g in pairs if g == f})
+        for _, f in pairs
+        if f.replace("_", " ") not in described
+    }
+    often = {f for f, n in counts.items() if n >= TWICE}
+    if len({failure.item_id for failure, f in pairs if f in often}) < SUPPORT:
+        often = set(counts)
+    return sorted(often, key=lambda f: (-counts[f], f))[:MOST]
 
 
 def _tools(pairs: Sequence[tuple[Failure, str]], fields: Sequence[str]) -> list[str]:
