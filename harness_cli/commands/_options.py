@@ -11,3 +11,8 @@ Folder = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only results.")]
 HERE = Path()
+
+
+def within(directory: Path, path: Path | None) -> Path | None:
+    """A path that was given, as if the program had been started in `directory`."""
+    return path and directory / path

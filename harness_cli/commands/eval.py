@@ -14,7 +14,7 @@ from harness_cli.commands._completing import (
     split_names,
     words,
 )
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -99,12 +99,18 @@ def run(
         concurrency=concurrency,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds),
         resume=RunStore(project.runs).get(resume) if resume else None,
-        record=record,
-        replay=replay,
-        responses=responses,
+        record=within(directory, record),
+        replay=within(directory, replay),
+        responses=within(directory, responses),
         reason=reason,
         if_locked=one_of("--if-locked", if_locked, ("skip", "wait", "fail")) or "fail",
     )
     evaluate_all(
-        project, evalsets or [], options, aa=aa, junit_file=junit, as_json=as_json, quiet=quiet
+        project,
+        evalsets or [],
+        options,
+        aa=aa,
+        junit_file=within(directory, junit),
+        as_json=as_json,
+        quiet=quiet,
     )

@@ -56,7 +56,9 @@ def try_recorded(
     state = load_state(project, harness)
     if hook is not None and hook not in {h.name for h in state.hooks}:
         raise UnknownName.of("hook", hook, [h.name for h in state.hooks])
-    moments = _from_file(file) if file is not None else _from_run(project, state, run, item)
+    moments = (
+        _from_file(directory / file) if file is not None else _from_run(project, state, run, item)
+    )
     seconds = project.limits("offline").hook_s
     found = asyncio.run(try_hooks(moments, state, seconds=seconds, only=hook))
     spoken = [o for o in found if o.hooks]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_cli.commands._completing import evalset_names, judge_names, split_names
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 if TYPE_CHECKING:
     from harness_cli.judges.agreeing import AgreementReport
@@ -59,10 +59,10 @@ def agree(
     config = project.config.judges.get(judge)
     if config is None:
         raise UnknownName.of("judge", judge, project.config.judges)
-    replies = read_labels(file)
+    replies = read_labels(directory / file)
     if any(r.item is None and r.item_id for r in replies):
         replies = with_items(replies, load_evalset(project, evalset, split=split).items)
-    world = read_catalogue(catalogue or project.evalsets / "catalogue")
+    world = read_catalogue(within(directory, catalogue) or project.evalsets / "catalogue")
     opened = open_judge(judge, config)
     verdicts = asyncio.run(judge_labels(opened, replies, world))
     report = measure(opened.id, replies, verdicts)
