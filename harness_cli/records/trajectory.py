@@ -134,8 +134,12 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fell_back(self) -> bool:
-        """Anything but a reply of the first policy by the normal route: a miss in attainment."""
-        return self.route is not Route.NORMAL or any(s.fallback for s in self.steps)
+        """Something stood in for the first policy's own answer: a miss in attainment.
+
+        A refusal is the policy's own decision, also where silence follows from it.
+        """
+        stood_in = self.route is not Route.NORMAL and self.stop is not StopReason.REFUSED
+        return stood_in or any(s.fallback for s in self.steps)
 
     @property
     def errored(self) -> bool:

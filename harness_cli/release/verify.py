@@ -60,7 +60,8 @@ def evalset_digests(project: Project, manifest: Manifest) -> dict[str, str]:
             reason = f"verify {bound.id}"
             evalset = load_evalset(there, run.evalset, split=run.split, reason=reason)
             found[key] = evalset.digest
-            found["catalogue"] = evalset.world.digest
+            if evalset.world.digest:  # bare prompts have no catalogue
+                found["catalogue"] = evalset.world.digest
     return found
 
 

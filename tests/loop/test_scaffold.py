@@ -51,7 +51,7 @@ def test_what_stands_there_is_never_overwritten(tmp_path, name):
 def test_an_existing_gitignore_keeps_its_lines(tmp_path):
     (tmp_path / ".gitignore").write_text("*.log\n")
     make_project(tmp_path)
-    assert (tmp_path / ".gitignore").read_text().splitlines() == ["*.log", ".harness/"]
+    assert (tmp_path / ".gitignore").read_text().splitlines() == ["*.log", ".harness/", ".*.part"]
 
 
 def test_a_file_in_the_way_is_a_usage_error(tmp_path):

@@ -62,9 +62,13 @@ async def evolution_stage(loop: Loop, number: int) -> bool:
     applied = confirmed(loop, proposal, number)
     outcome = await measured(loop, applied.commit, applied.branch)
     comparison = compared(loop, outcome)
-    done = await promoted(loop, outcome.run)
+    gained = gain(comparison) > 0
+    done = await promoted(loop, outcome.run, write=gained)
     if not done.manifest:
-        narrator.say("   not promoted; the selected harness stays, and the edits are remembered")
+        why = "the gates said no" if gained else "nothing was gained, whatever the gates allow"
+        narrator.say(
+            f"   not promoted: {why}; the selected harness stays, the edits are remembered"
+        )
         remember(loop.project.root, rejected(proposal, done), measured=True)
     keep(
         loop,
@@ -185,15 +189,22 @@ def compared(loop: Loop, outcome: Outcome) -> Comparison:
     return made
 
 
-async def promoted(loop: Loop, run: RunFolder) -> Done:
-    """The gates, and the switch where they all pass."""
-    loop.narrator.command(f'harness promote --approve "{APPROVER}"')
-    done = await run_promotion(loop.project, Wish(run=run, approve=APPROVER), None)
+def gain(comparison: Comparison) -> float:
+    """The mean difference in AVG. The demo promotes gains only; a person may choose otherwise."""
+    return next((m.paired.mean or 0.0 for m in comparison.metrics if m.metric == "avg"), 0.0)
+
+
+async def promoted(loop: Loop, run: RunFolder, *, write: bool = True) -> Done:
+    """The gates, and the switch where they all pass; without `write` the gates alone."""
+    flag = f'--approve "{APPROVER}"' if write else "--dry-run"
+    loop.narrator.command(f"harness promote {flag}")
+    wish = Wish(run=run, approve=APPROVER if write else None, write=write)
+    done = await run_promotion(loop.project, wish, None)
     loop.narrator.rows(
         ["gate", "outcome", "summary"], [[g.name, g.outcome, g.summary] for g in done.gates]
     )
-    where = f"{done.manifest} serves on `{done.channel}`" if done.manifest else done.hint
-    loop.narrator.say(f"   {done.outcome}: {where}")
+    where = f": {done.manifest} serves on `{done.channel}`" if done.manifest else ""
+    loop.narrator.say(f"   {done.outcome}{where}")
     return done
 
 
