@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from harness_cli.models.builtin.amounts import without_amounts
@@ -178,6 +179,11 @@ def _said_of(description: str, value: str) -> tuple[str, ...]:
 
 def _kind(name: str, schema: dict[str, Any]) -> str:
     """What a property stands for, by its name first and its description second."""
+    return _stands_for(name, str(schema.get("description") or ""))
+
+
+@lru_cache(maxsize=2048)
+def _stands_for(name: str, description: str) -> str:
     kinds = (
         (_LIMIT, "limit"),
         (_COUNT, "count"),
@@ -185,7 +191,7 @@ def _kind(name: str, schema: dict[str, Any]) -> str:
         (_PLACE, "place"),
         (_REFERENCE, "reference"),
     )
-    for text in (name.replace("_", " ") + " " + name, str(schema.get("description") or "")):
+    for text in (name.replace("_", " ") + " " + name, description):
         for pattern, kind in kinds:
             if pattern.search(text):
                 return kind

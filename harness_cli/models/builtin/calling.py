@@ -6,7 +6,7 @@ from harness_cli.models.builtin.arguments import takes
 from harness_cli.models.builtin.language import OBLIGATION, features
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.reading import Offer, Scene
-from harness_cli.models.builtin.routing import DECLINES
+from harness_cli.models.builtin.routing import declining
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for
 from harness_cli.models.builtin.skilltext import Guide
@@ -28,9 +28,7 @@ def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Simila
     offers = [
         t
         for t in scene.tools
-        if t is not scene.loader
-        and (not named or t.name in named)
-        and not DECLINES.search(t.description)
+        if t is not scene.loader and (not named or t.name in named) and not declining(t)
     ]
     candidates = [Candidate.of(t.name, t.text(), *_lines(t.name, guides)) for t in offers]
     query = asked_for(want.words or want.comment, scene)

@@ -2,7 +2,7 @@
 
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness_cli.models.builtin.language import features, is_chinese, sentences
@@ -55,6 +55,7 @@ class Composer:
     similarity: Similarity
     demand: Demand
     seed: int = 0
+    _facts: dict[tuple[str, str], list[Facts]] = field(default_factory=dict)
 
     def reply(self, wanted: list[Want]) -> str:
         """The reply to all wants, in the viewers' languages, within the stated length."""
@@ -195,6 +196,12 @@ class Composer:
 
     def facts(self, want: Want) -> list[Facts]:
         """The results that speak of a want's products (all results when it names none)."""
+        key = want.words, want.comment
+        if key not in self._facts:
+            self._facts[key] = self._speaking(want)
+        return self._facts[key]
+
+    def _speaking(self, want: Want) -> list[Facts]:
         language = self.language(want.comment)
         meant = mentions(want.comment, self.scene)
         good = [a for a in self.turn.answers if not a.failed and isinstance(a.data, dict)]

@@ -1,6 +1,7 @@
 """Comments as they are taken: spelt right, and those passed over that nothing speaks of."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.reading import Scene
@@ -9,6 +10,7 @@ from harness_cli.models.builtin.situation import asked_for
 from harness_cli.models.builtin.spelling import corrected, vocabulary
 
 
+@lru_cache(maxsize=256)
 def spelt(scene: Scene, similarity: Similarity) -> Scene:
     """The scene with its comments' typing errors set right by the words of the harness."""
     told = "\n".join([scene.system, *(t.text() for t in scene.tools)])
@@ -17,6 +19,7 @@ def spelt(scene: Scene, similarity: Similarity) -> Scene:
     return scene if comments == scene.comments else replace(scene, comments=comments)
 
 
+@lru_cache(maxsize=256)
 def heard(scene: Scene, similarity: Similarity) -> Scene:
     """Of several comments those that some skill's description shares a word with, if any does."""
     if len(scene.comments) < 2 or not scene.skills:

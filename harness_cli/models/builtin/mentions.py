@@ -64,6 +64,7 @@ class Mentions:
         return self.said or ((self.pointed,) if self.pointed is not None else ())
 
 
+@lru_cache(maxsize=1024)
 def mentions(comment: str, scene: Scene) -> Mentions:
     """Everything a comment points at in its scene."""
     goods = scene.goods
@@ -218,28 +219,33 @@ def _bare(comment: str, goods: Listing) -> list[tuple[int, int]]:
 
 def _share(comment: str, product: Product, goods: Listing) -> float:
     """How much of one of a product's names a comment holds: rare words and the noun count more."""
-    held = set(words(comment))
-    spoken_of = {stem(w) for w in _THE.findall(comment)}
+    held, spoken_of, chinese = _said(comment)
     best = 0.0
     for name in product.own_names:
-        weight = {} if cjk_runs(name) else _weights(name, goods)
-        if weight:
+        runs = _name_runs(name)
+        weight = {} if runs else _weights(name, goods)
+        if not held.isdisjoint(weight):
             share = sum(w for word, w in weight.items() if word in held)
             share /= sum(weight.values()) or 1.0
-            best = max(
-                best,
-                share
-                + (
-                    POINTED_WORD
-                    if share and any(w in spoken_of and v >= 1 for w, v in weight.items())
-                    else 0.0
-                ),
-            )
-        for run in cjk_runs(name):
+            pointed_at = share and any(w in spoken_of and v >= 1 for w, v in weight.items())
+            best = max(best, share + (POINTED_WORD if pointed_at else 0.0))
+        for run in runs if chinese else ():
             piece = longest_common(run, comment)
             if len(piece) >= 2:
                 best = max(best, CJK_PIECE * len(piece) / len(run))
     return best
+
+
+@lru_cache(maxsize=256)
+def _said(comment: str) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The words of a comment, those it points at, and whether it holds Chinese."""
+    pointed_at = frozenset(stem(w) for w in _THE.findall(comment))
+    return frozenset(words(comment)), pointed_at, bool(cjk_runs(comment))
+
+
+@lru_cache(maxsize=4096)
+def _name_runs(name: str) -> tuple[str, ...]:
+    return tuple(cjk_runs(name))
 
 
 @lru_cache(maxsize=4096)
@@ -257,7 +263,13 @@ def _weights(name: str, goods: Listing) -> dict[str, float]:
 
 
 def _bearers(word: str, goods: Listing) -> int:
-    return max(1, sum(any(word in words(n) for n in p.own_names) for p in goods.products))
+    return max(1, sum(word in held for held in _held(goods)))
+
+
+@lru_cache(maxsize=512)
+def _held(goods: Listing) -> tuple[frozenset[str], ...]:
+    """The words of each product's names."""
+    return tuple(frozenset(w for n in p.own_names for w in words(n)) for p in goods.products)
 
 
 def _place(comment: str, product: Product | None) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness_cli.models.builtin.language import is_chinese, language_of
 from harness_cli.models.builtin.reading import Scene, Turn
@@ -74,6 +75,7 @@ def _named(name: str, text: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
 
 
+@lru_cache(maxsize=512)
 def limit_of(prompt: str, language: str) -> tuple[int, str] | None:
     """The length that a prompt allows a reply of a language: (number, `w` or `c`)."""
     found = [(int(n), unit) for n, unit in _LIMITS_IN_PROMPT.findall(prompt)]

@@ -64,7 +64,7 @@ class Section:
         return [line for line in lines if line]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Product:
     """One listed product: its number and everything it is called."""
 
@@ -116,6 +116,7 @@ def sections(text: str, role: str) -> tuple[Section, ...]:
     return tuple(s for s in made if s.body)
 
 
+@lru_cache(maxsize=8192)
 def _title(line: str) -> str | None:
     found = _HEADING.match(line)
     if found:
@@ -141,12 +142,20 @@ def described(text: str, names: tuple[str, ...]) -> dict[str, str]:
             rf"name=\"{quoted}\"[^>]*>\s*([^<]+)",
             rf"<name>\s*{quoted}\s*</name>\s*<description>\s*([^<]+)",
         )
+        first = text.find(name)
+        if first < 0:
+            continue
         for pattern in patterns:
-            match = re.search(pattern, text, re.MULTILINE)
+            match = re.compile(pattern, re.MULTILINE).search(text, _before(text, first))
             if match:
                 found[name] = match[1].strip()
                 break
     return found
+
+
+def _before(text: str, place: int) -> int:
+    """Where a description that holds this place may begin: at its line, or the one before."""
+    return max(0, text.rfind("\n", 0, max(0, text.rfind("\n", 0, place))))
 
 
 @lru_cache(maxsize=512)
@@ -158,9 +167,16 @@ def listing(text: str) -> Listing:
             if len(run) > len(best):
                 best = run
     labels = tuple(sorted({p.label.lower() for p in best if p.label}))
-    return Listing(best, _current(text, best, labels), labels)
+    return _listed(best, _current(text, best, labels), labels)
 
 
+@lru_cache(maxsize=512)
+def _listed(products: tuple[Product, ...], current: int | None, labels: tuple[str, ...]) -> Listing:
+    """The one listing of these products: what is worked out about it serves every request."""
+    return Listing(products, current, labels)
+
+
+@lru_cache(maxsize=2048)
 def _runs(section: Section) -> list[tuple[Product, ...]]:
     runs: list[list[Product]] = [[]]
     about_goods = bool(_GOODS.search(section.title))

@@ -2,8 +2,12 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from harness_cli.models.builtin.language import sentences, squeezed
 from harness_cli.models.builtin.prompt import (
@@ -27,9 +31,9 @@ _FAQ = re.compile(r"\bfaq|frequently|q&a|configured question|常见问题|问答
 _EVENTS = re.compile(r"\bevents?\b|joined|viewer actions?|just did|动态|事件", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offer:
-    """A tool as it is offered."""
+    """A tool as it is offered. Equal only to itself."""
 
     name: str
     description: str
@@ -71,9 +75,9 @@ class Answer:
         return bool(self.data.get("error")) or self.data.get("ok") is False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scene:
-    """What stands in the prompt."""
+    """What stands in the prompt. Equal only to itself."""
 
     tools: tuple[Offer, ...]
     loader: Offer | None
@@ -123,10 +127,35 @@ class Turn:
 def read(body: Wire) -> tuple[Scene, Turn]:
     """The scene and the turn of a chat.completions request."""
     messages = [m for m in body.get("messages") or [] if isinstance(m, dict)]
-    tools = tuple(Offer.read(t) for t in body.get("tools") or [] if isinstance(t, dict))
+    tools = _offers(_Wires(t for t in body.get("tools") or [] if isinstance(t, dict)))
     start = _first_action(messages)
-    scene = _scene(messages[:start], tools)
+    scene = _scene(_Wires(messages[:start]), tools)
     return scene, _turn(messages[start:], scene.loader)
+
+
+class _Wires:
+    """Parts of a request, equal when their text is: what they say is worked out once.
+
+    The rounds of one request repeat its messages and tools; all requests of a harness its tools.
+    """
+
+    def __init__(self, wires: Iterable[Wire]) -> None:
+        self.wires = list(wires)
+        try:
+            self._text = msgspec.json.encode(self.wires)
+        except (TypeError, UnicodeEncodeError):  # halves of surrogate pairs
+            self._text = repr(self.wires).encode("utf-8", "surrogatepass")
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Wires) and self._text == other._text
+
+
+@lru_cache(maxsize=64)
+def _offers(tools: _Wires) -> tuple[Offer, ...]:
+    return tuple(Offer.read(t) for t in tools.wires)
 
 
 def text_of(message: Wire) -> str:
@@ -145,7 +174,9 @@ def _first_action(messages: list[Wire]) -> int:
     return last_user + 1
 
 
-def _scene(messages: list[Wire], tools: tuple[Offer, ...]) -> Scene:
+@lru_cache(maxsize=256)
+def _scene(opened: _Wires, tools: tuple[Offer, ...]) -> Scene:
+    messages = opened.wires
     system = "\n\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer"))
     opening = "\n\n".join(text_of(m) for m in messages if m.get("role") != "assistant")
     parts = [s for m in messages for s in sections(text_of(m), str(m.get("role")))]
@@ -182,6 +213,7 @@ _CONTEXT = {
 _RANKED = re.compile(r"\bfirst\b.*\bthen\b|先.*(?:再|然后)|其次", re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def _order(prompt: str) -> tuple[str, ...]:
     """The order in which the prompt says to look for what "this one" means."""
     for sentence in sentences(prompt.replace("\n  ", " ")):

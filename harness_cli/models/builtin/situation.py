@@ -72,6 +72,7 @@ def happenings(scene: Scene) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=1024)
 def asked_before(comment: str, scene: Scene, similarity: Similarity) -> tuple[str, str] | None:
     """The configured question that a comment asks, with its answer."""
     scored = [(similarity.nearness(comment, q), -i) for i, (q, _) in enumerate(scene.faq)]
@@ -80,6 +81,7 @@ def asked_before(comment: str, scene: Scene, similarity: Similarity) -> tuple[st
     return scene.faq[-max(scored)[1]]
 
 
+@lru_cache(maxsize=1024)
 def lost(comment: str, scene: Scene) -> bool:
     """Whether nothing at all says which product a comment asks about."""
     meant = mentions(comment, scene)
@@ -94,6 +96,7 @@ def masked(comment: str, goods: Listing) -> str:
     return text if features(text) else comment
 
 
+@lru_cache(maxsize=1024)
 def asked_for(comment: str, scene: Scene) -> str:
     """What a comment asks, whichever the product: its own words and the plain words for them."""
     return spelled_out(masked(comment, scene.goods))

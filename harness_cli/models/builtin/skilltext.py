@@ -11,7 +11,7 @@ and are found wherever they stand. Slots are fields of tool results.
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from harness_cli.models.builtin.language import features
 from harness_cli.models.builtin.prompt import sections
@@ -40,9 +40,9 @@ _USE = re.compile(r"when to use|use when|use this|适用|何时使用", re.IGNOR
 _RULES = re.compile(r"rule|guideline|boundar|规则|要求", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pattern:
-    """One suggested reply: what it is for and its wording by language."""
+    """One suggested reply: what it is for and its wording by language. Equal only to itself."""
 
     key: str
     about: str
@@ -55,7 +55,7 @@ class Pattern:
     tool: str = ""
     """A call that stands instead of words."""
 
-    @property
+    @cached_property
     def slots(self) -> tuple[str, ...]:
         """Slots of all wordings."""
         return tuple(dict.fromkeys(s for _, t in self.texts for s in _SLOT.findall(t)))
@@ -65,7 +65,7 @@ class Pattern:
         mine = tuple(t for lang, t in self.texts if lang == language)
         return mine or tuple(t for _, t in self.texts[:1])
 
-    @property
+    @cached_property
     def asks_back(self) -> bool:
         """Whether every wording is a question without a fact in it."""
         texts = [t for _, t in self.texts]
@@ -77,12 +77,23 @@ class Pattern:
 
     def said(self) -> tuple[str, ...]:
         """Its wordings with the slots left out."""
+        return self._said
+
+    @cached_property
+    def _said(self) -> tuple[str, ...]:
         return tuple(_SLOT.sub(" ", text) for _, text in self.texts)
 
+    @cached_property
+    def purposes(self) -> tuple[str, ...]:
+        """Everything said of what it is for: as a whole, in parts, and by those who asked."""
+        about = [p.strip() for p in re.split(r"[,;，；、]", self.about) if p.strip()]
+        key = self.key.replace("-", " ").replace("_", " ")
+        return tuple(p for p in (self.about, key, *about, *self.examples) if p)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Guide:
-    """What a loaded skill says."""
+    """What a loaded skill says. Equal only to itself."""
 
     skill: str
     use: tuple[str, ...]

@@ -57,9 +57,8 @@ class WordVectors:
     def embed(self, texts: list[str]) -> Matrix:
         """Mean over tokens, then unit length."""
         found = np.zeros((len(texts), self._table.shape[1]), dtype=np.float32)
-        for row, encoding in enumerate(
-            self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        ):
+        for row, text in enumerate(texts):
+            encoding = self._tokenizer.encode(text, add_special_tokens=False)
             if encoding.ids:
                 found[row] = self._table[encoding.ids].astype(np.float32).mean(axis=0)
         return unit(found)

@@ -1,12 +1,12 @@
 """What viewers want: each part of a comment with the reply patterns nearest to it."""
 
-import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness_cli.models.builtin.language import clauses, features
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.reading import Scene
-from harness_cli.models.builtin.routing import DECLINES
+from harness_cli.models.builtin.routing import declining
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for, happenings, without_products
 from harness_cli.models.builtin.skilltext import Guide, Pattern, ticked
@@ -32,6 +32,13 @@ def wants(
     scene: Scene, guides: list[Guide], similarity: Similarity, objection: str = ""
 ) -> list[Want]:
     """What the comments ask, each with the reply pattern nearest to it and to an objection."""
+    return list(_asked(scene, tuple(guides), similarity, objection))
+
+
+@lru_cache(maxsize=256)
+def _asked(
+    scene: Scene, guides: tuple[Guide, ...], similarity: Similarity, objection: str
+) -> tuple[Want, ...]:
     patterns = {
         f"{p.skill}/{p.key}": p
         for g in guides
@@ -41,7 +48,7 @@ def wants(
     found: list[Want] = []
     for comment in scene.comments or happenings(scene):
         found += _wanted(comment, scene, patterns, similarity, objection)
-    return found or [Want("", "", None)]
+    return tuple(found) or (Want("", "", None),)
 
 
 def _silent(guide: Guide, scene: Scene) -> list[Pattern]:
@@ -53,7 +60,7 @@ def _silent(guide: Guide, scene: Scene) -> list[Pattern]:
     named = any(mentions(c, scene).said for c in scene.comments)
     for name, line in guide.tools.items():
         offer = scene.tool(name)
-        if offer is not None and DECLINES.search(offer.description) and not named:
+        if offer is not None and declining(offer) and not named:
             shown = tuple(v for v, h in guide.examples if name in ticked(h))
             found.append(
                 Pattern(
@@ -66,17 +73,11 @@ def _silent(guide: Guide, scene: Scene) -> list[Pattern]:
 def rank_patterns(query: str, patterns: dict[str, Pattern], similarity: Similarity) -> Ranking:
     """Patterns by what they are for, and less by how they are worded."""
     names = sorted(patterns)
-    purposes = [Candidate(n, _purposes(patterns[n])) for n in names]
+    purposes = [Candidate(n, patterns[n].purposes) for n in names]
     wordings = [Candidate(n, patterns[n].said()) for n in names]
     worded = similarity.rank(query, wordings).by_name
     purpose = similarity.rank(query, purposes).by_name
     return Ranking.of({n: round(purpose[n] + WORDED * worded[n], 4) for n in purpose})
-
-
-def _purposes(pattern: Pattern) -> tuple[str, ...]:
-    about = [p.strip() for p in re.split(r"[,;，；、]", pattern.about) if p.strip()]
-    key = pattern.key.replace("-", " ").replace("_", " ")
-    return tuple(p for p in (pattern.about, key, *about, *pattern.examples) if p)
 
 
 def _wanted(
