@@ -4,14 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from harness_cli.errors import HarnessError
 from harness_cli.harness.load import load_state
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
-from harness_cli.records.reader import read_text
+from harness_cli.records.reader import parse_json, read_text
 from harness_cli.release.candidate import MEASURED, Pair, evidence_of, run_for
 from harness_cli.release.channels import list_manifests, read_channel
 from harness_cli.release.evidence import RunEvidence, read_evidence
@@ -162,7 +160,7 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
         found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
     evalsets = candidate.project.evalsets
     if Repo.open(evalsets).dirty(evalsets):
-        found.append(f"`{evalsets.name}/` has uncommitted changes")
+        found.append(f"`{evalsets.name}/` has uncommitted changes: commit them")
     stale = {
         name: run.evalset
         for name, run in runs.items()
@@ -182,8 +180,9 @@ def read_approvals(project: Project) -> list[Approval]:
     path = project.manifests / APPROVALS
     if not path.is_file():
         return []
-    text = read_text(path, name=APPROVALS)
-    return [msgspec.json.decode(line, type=Approval) for line in text.splitlines() if line.strip()]
+    name = f"{project.manifests.name}/{APPROVALS}"
+    lines = enumerate(read_text(path, name=name).splitlines(), 1)
+    return [parse_json(line, Approval, name=f"{name}:{n}") for n, line in lines if line.strip()]
 
 
 def settings_of(pair: Pair) -> dict[str, Any]:

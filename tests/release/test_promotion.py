@@ -209,6 +209,19 @@ def test_a_wrong_gate_file_exits_2_with_its_place(project, text, words):
     assert words in done.stderr
 
 
+@pytest.mark.parametrize("line", ["{bad", "[1]", '{"by": "Ann"}'])
+def test_a_wrong_line_of_the_approvals_exits_2_with_its_place(project, line):
+    (project / "manifests").mkdir(exist_ok=True)
+    whole = {"by": "Ann", "at": "2026-01-01T00:00:00Z", "subject": "other"}
+    (project / "manifests/approvals.jsonl").write_text(f"{json.dumps(whole)}\n{line}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "harness_cli.main", "promote", "--no-run", "--dry-run"],
+        cwd=project, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "manifests/approvals.jsonl:2: " in done.stderr
+
+
 def test_a_channel_that_moves_meanwhile_makes_the_promotion_stale(project):
     import asyncio
 
