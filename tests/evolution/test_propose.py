@@ -165,18 +165,24 @@ def test_fields_that_were_asked_and_not_fetched_are_named_where_they_are_covered
     assert len(edit.predicted_fixes) == 6
 
 
-@pytest.mark.parametrize(("asked", "named"), [(3, "Covers care, flavour, net weight."), (2, None)])
-def test_a_small_run_that_repeats_no_field_names_all_of_them_once_there_are_enough(asked, named):
+@pytest.mark.parametrize(
+    ("missed", "named"),
+    [
+        (["care", "flavour", "net_weight"], "care, flavour, net weight"),
+        (["care", "flavour"], None),
+        (["care", "care", "care", "flavour"], "care"),
+    ],
+)
+def test_fields_missed_once_are_named_only_where_a_run_is_too_small_to_repeat_any(missed, named):
     def expect(i):
-        return Expect(skills=("aftersale",), answers=("x",),
-                      facts=(Fact(field=("net_weight", "policy.care", "flavour")[i % asked], value="5 g"),))  # fmt: skip
+        return Expect(skills=("aftersale",), answers=("x",), facts=(Fact(field=missed[i], value="5 g"),))  # fmt: skip
 
-    where = ground(rows("v", ["what about {}"], n=asked, calls=[skill("item-qa")], reply="Steel.", expect=expect))  # fmt: skip
+    where = ground(rows("v", ["what about {}"], n=len(missed), calls=[skill("item-qa")], reply="Steel.", expect=expect))  # fmt: skip
     made = edits(propose(where))
     assert ("covers-aftersale" in made) is (named is not None)
     if named:
         told = after(where, made["covers-aftersale"])
-        assert f"  {named}\n" in told["skills/aftersale/SKILL.md"]
+        assert f"  Covers {named}.\n" in told["skills/aftersale/SKILL.md"]
 
 
 def test_refusals_that_were_wrong_are_excluded_where_the_refusal_is_described():

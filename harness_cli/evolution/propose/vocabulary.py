@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from harness_cli.evolution.failure import Failure
-from harness_cli.evolution.propose.drafts import SUPPORT, Ground, draft
+from harness_cli.evolution.propose.drafts import Ground, draft
 from harness_cli.evolution.propose.sections import add_bullet, extend_skill, extend_yaml
 from harness_cli.records.diagnosis import Edit
 
 TWICE = 2
-"""Failures that must miss a field before it is named, where the run is large enough to ask it."""
+"""Items that must miss a field before it is named, unless that names none in the whole run."""
 MOST = 24
 """Fields one edit may name."""
 _FIELD = re.compile(r"[a-z]+(?:_[a-z]+)*")
@@ -26,8 +26,11 @@ def vocabulary_edits(ground: Ground) -> Iterator[Edit | None]:
         missed = {s for s in failure.seen.expected_skills if s not in failure.seen.skills}
         for skill in missed or set(failure.seen.expected_skills):
             groups.setdefault(skill, []).extend((failure, f) for f in fields)
-    for skill, pairs in sorted(groups.items()):
-        yield _covering(ground, skill, pairs)
+    made: list[Edit | None] = []
+    for least in (TWICE, 1):  # a small run hardly repeats a field; an edit needs its support anyway
+        if not any(made):
+            made = [_covering(ground, s, pairs, least) for s, pairs in sorted(groups.items())]
+    yield from made
 
 
 def _field(key: str) -> str | None:
@@ -39,13 +42,15 @@ def _field(key: str) -> str | None:
     return field
 
 
-def _covering(ground: Ground, skill: str, pairs: Sequence[tuple[Failure, str]]) -> Edit | None:
+def _covering(
+    ground: Ground, skill: str, pairs: Sequence[tuple[Failure, str]], least: int
+) -> Edit | None:
     path = f"skills/{skill}/SKILL.md"
     text, state = ground.text(path), ground.state.skill(skill)
     if text is None or state is None:
         return None
     said = f"{state.description} {state.body}".casefold()
-    fields = _worth_naming(pairs, state.description.casefold())
+    fields = _worth_naming(pairs, state.description.casefold(), least=least)
     if not fields:
         return None
     named = ", ".join(f.replace("_", " ") for f in fields)
@@ -73,20 +78,14 @@ def _covering(ground: Ground, skill: str, pairs: Sequence[tuple[Failure, str]]) 
     )
 
 
-def _worth_naming(pairs: Sequence[tuple[Failure, str]], described: str) -> list[str]:
-    """The fields a description does not have, most often missed first.
-
-    Those missed twice or more. A small run hardly repeats one: where they do not carry an edit, all
-    of them together must, and an edit needs `SUPPORT` failures either way.
-    """
+def _worth_naming(pairs: Sequence[tuple[Failure, str]], described: str, *, least: int) -> list[str]:
+    """The fields that `least` items missed and the description does not have, most missed first."""
     counts = {
         f: len({failure.item_id for failure, g in pairs if g == f})
         for _, f in pairs
         if f.replace("_", " ") not in described
     }
-    often = {f for f, n in counts.items() if n >= TWICE}
-    if len({failure.item_id for failure, f in pairs if f in often}) < SUPPORT:
-        often = set(counts)
+    often = (f for f, n in counts.items() if n >= least)
     return sorted(often, key=lambda f: (-counts[f], f))[:MOST]
 
 
