@@ -24,6 +24,8 @@ from harness_cli.store.project import Project
 from harness_cli.store.runs import Key, RunFolder, RunStore
 
 FILE = "diagnosis.json"
+GATES = ("harness", "promote")
+"""How the runs begin that a promotion made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,14 @@ class Examined:
 
 
 def choose_run(project: Project, name: str | None) -> RunFolder:
-    """The named run, or the newest complete one of a split that is not sealed."""
+    """The named run, or the newest complete one that somebody evaluated to learn from.
+
+    Runs that `promote` made for its gates are none: who edits by what a gate found has no gate.
+    """
     store = RunStore(project.runs)
     if name is not None:
         return store.get(name)
-    return store.newest(fits=lambda config: not is_sealed(project, config))
+    return store.newest(fits=lambda c: c.command[:2] != GATES and not is_sealed(project, c))
 
 
 def is_sealed(project: Project, config: RunConfig) -> bool:

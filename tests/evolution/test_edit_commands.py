@@ -101,6 +101,17 @@ def test_diagnose_of_a_sealed_split_is_refused(shop):
     assert harness(shop, "edit", "--run", run, "--plan-only").returncode == 2
 
 
+def test_a_run_that_a_promotion_made_is_diagnosed_only_by_name(shop):
+    run = run_shop(shop, limit=6)
+    path = shop.runs / run / "run.json"
+    config = json.loads(path.read_text())
+    assert json.loads(harness(shop, "diagnose", "--json").stdout)["run"] == run
+    path.write_text(json.dumps({**config, "command": ["harness", "promote"]}))
+    assert json.loads(harness(shop, "diagnose", "--json").stdout)["run"] != run
+    assert json.loads(harness(shop, "diagnose", run, "--json").stdout)["run"] == run
+    path.unlink()
+
+
 def test_diagnose_show_without_a_diagnosis_and_of_an_unknown_run(shop):
     assert harness(shop, "diagnose", "show", "--run", "nope").returncode == 2
     other = run_shop(shop, limit=6)
