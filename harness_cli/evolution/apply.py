@@ -6,10 +6,8 @@ still the newest harness of some branch; paths, regions and code allowed; every 
 the result passes the harness check.
 """
 
-import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,9 +15,10 @@ import msgspec
 from harness_cli.errors import BadFile, RepoError, Stale, UsageError
 from harness_cli.evaluation.seal import openings
 from harness_cli.evolution.ops import apply_ops
-from harness_cli.evolution.proposal_file import chosen_ops, hunks, now
+from harness_cli.evolution.proposal_file import chosen_ops, hunks
 from harness_cli.evolution.review import deciders, need_decisions
 from harness_cli.evolution.safety import check_changes, check_ops
+from harness_cli.evolution.single_use import applying, refuse_used, single_use, use_of
 from harness_cli.harness.load import state_from_files
 from harness_cli.harness.parts import content, judges
 from harness_cli.records.diagnosis import Proposal
@@ -27,8 +26,6 @@ from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.tree import FILE, Entry
 
-USED = Path(".harness") / "applied"
-"""Below the project: one file per used nonce."""
 _BRANCH = re.compile(r"refs/heads/evolve/(\d+)$")
 
 
@@ -67,19 +64,21 @@ def apply(
     result is no valid harness, `Refused` for what no edit may touch. Nothing is written then.
     """
     need_decisions(proposal, command)
-    _refuse_used(project, proposal)
     repo = Repo.open(project.harness)
+    refuse_used(project, repo, proposal)
     made = candidate(project, repo, proposal, allow_code=allow_code, judge=judge)
-    branch = f"evolve/{_next(repo)}"
-    with _single_use(project, proposal) as record:
-        commit = repo.commit_files(
-            branch,
-            made.base_commit,
-            project.harness,
-            made.changes,
-            message_of(project, proposal),
-        )
-        record(commit, branch)
+    with applying(project):
+        refuse_used(project, repo, proposal)  # by another process, while this one looked
+        branch = f"evolve/{_next(repo)}"
+        with single_use(project, proposal, branch) as record:
+            commit = repo.commit_files(
+                branch,
+                made.base_commit,
+                project.harness,
+                made.changes,
+                message_of(project, proposal),
+            )
+            record(commit)
     where = "" if _same(repo.root, project.root) else f" -C {project.config.harness}"
     return Applied(
         proposal=proposal.id,
@@ -179,10 +178,11 @@ def base_id(project: Project, repo: Repo, rev: str, judge: str | None = None) ->
 
 def is_stale(project: Project, proposal: Proposal, *, judge: str | None = None) -> str | None:
     """Why a proposal could not be applied now; None when it could."""
-    if (project.root / USED / f"{_safe(proposal)}.json").exists():
+    repo = Repo.open(project.harness)
+    if use_of(project, repo, proposal) is not None:
         return "it was applied before"
     try:
-        find_base(project, Repo.open(project.harness), proposal, judge=judge)
+        find_base(project, repo, proposal, judge=judge)
     except Stale as exc:
         return str(exc)
     return None
@@ -190,8 +190,9 @@ def is_stale(project: Project, proposal: Proposal, *, judge: str | None = None) 
 
 def refuse_stale(project: Project, proposal: Proposal, *, judge: str | None = None) -> None:
     """Raise `Stale` where a proposal cannot be applied any more, before anyone is asked."""
-    _refuse_used(project, proposal)
-    find_base(project, Repo.open(project.harness), proposal, judge=judge)
+    repo = Repo.open(project.harness)
+    refuse_used(project, repo, proposal)
+    find_base(project, repo, proposal, judge=judge)
 
 
 def message_of(project: Project, proposal: Proposal) -> str:
@@ -232,56 +233,3 @@ def _next(repo: Repo) -> int:
 
 def _same(a: Path, b: Path) -> bool:
     return a.resolve() == b.resolve()
-
-
-def _safe(proposal: Proposal) -> str:
-    if not re.fullmatch(r"[0-9a-f]{16,64}", proposal.nonce):
-        raise BadFile(
-            f"the nonce of proposal `{proposal.id}` is no hexadecimal number",
-            hint="make the proposal anew with `harness edit --plan-only`",
-        )
-    return proposal.nonce
-
-
-def _refuse_used(project: Project, proposal: Proposal) -> None:
-    path = project.root / USED / f"{_safe(proposal)}.json"
-    if path.exists():
-        raise Stale(
-            f"proposal `{proposal.id}` was applied before",
-            hint="a proposal is good for one use; `harness edit` makes a new one",
-        )
-
-
-@contextmanager
-def _single_use(project: Project, proposal: Proposal) -> "Iterator[Recorder]":
-    """Holds the nonce while the commit is made; a failure gives it back."""
-    path = project.root / USED / f"{_safe(proposal)}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    except FileExistsError:
-        raise Stale(
-            f"proposal `{proposal.id}` was applied before", hint="a proposal is good for one use"
-        ) from None
-    recorder = Recorder(fd, proposal.id)
-    try:
-        yield recorder
-    finally:
-        os.close(fd)
-        if not recorder.written:
-            path.unlink()
-
-
-class Recorder:
-    """Writes what a used proposal became."""
-
-    def __init__(self, fd: int, proposal: str) -> None:
-        self._fd, self._proposal = fd, proposal
-        self.written = False
-
-    def __call__(self, commit: str, branch: str) -> None:
-        """The commit is there: the nonce is spent."""
-        self.written = True
-        record = {"proposal": self._proposal, "commit": commit, "branch": branch, "at": now()}
-        os.write(self._fd, msgspec.json.encode(record) + b"\n")
-        os.fsync(self._fd)

@@ -99,14 +99,20 @@ def rolled_back(
     """
     policy, harness = channel.policy, channel.harness
     if policy is None or harness is None:
-        raise HarnessError(f"channel `{channel.name}` serves nothing, so nothing can be undone")
+        raise HarnessError(
+            f"channel `{channel.name}` serves nothing, so nothing can be undone",
+            hint="`harness status` lists the channels that serve",
+        )
     if "policy" in axes:
         policy = previous(channel, "policy", manifests)
     if "harness" in axes:
         harness = previous(channel, "harness", manifests)
     pair = pair_of(manifests[policy], manifests[harness])
     if pair == pair_of(manifests[channel.policy or ""], manifests[channel.harness or ""]):
-        raise HarnessError(f"channel `{channel.name}` has no earlier state to go back to")
+        raise HarnessError(
+            f"channel `{channel.name}` has no earlier state to go back to",
+            hint="`harness promote` brings another pair there",
+        )
     if pair not in proven_pairs(manifests.values()):
         raise HarnessError(
             f"policy of `{policy}` with harness of `{harness}` was never proven together",

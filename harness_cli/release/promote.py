@@ -1,14 +1,14 @@
 """Promotion: gates, then evidence, manifest and switch, in an order that a crash cannot break."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness_cli import __version__
-from harness_cli.errors import RepoError, Stale
+from harness_cli.errors import Stale
 from harness_cli.records.canonical import canonical_json, digest, write_atomic, write_json
 from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Approval, Evidence, Manifest, Predicate
 from harness_cli.release.channels import read_channel, switched, write_channel
+from harness_cli.release.commit import channels_locked, commit_channel
 from harness_cli.release.decide import Decision, decide
 from harness_cli.release.evidence import RunEvidence, lines_sha256, write_evidence
 from harness_cli.release.gates.all import run_gates
@@ -16,8 +16,7 @@ from harness_cli.release.gates.facts import Facts
 from harness_cli.release.gather import APPROVALS, Candidate, read_approvals, settings_of
 from harness_cli.release.inventory import inventory, tools_sha256
 from harness_cli.release.manifest import statement
-from harness_cli.store.checkin import commit_paths
-from harness_cli.store.locks import locked
+from harness_cli.store.checkin import refuse_busy
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
@@ -48,28 +47,23 @@ def promote(candidate: Candidate, facts: Facts, *, at: str, by: str) -> Promotio
     if not judged.decision.promotes:
         return judged
     project = candidate.project
-    with locked(
-        project.runs.parent / "promote.lock", what="harness promote", if_locked="wait", timeout_s=30
-    ):
+    with channels_locked(project, "harness promote"):
         now = read_channel(project.manifests, candidate.channel.name)
         if now != candidate.channel:
             raise Stale(
                 f"channel `{now.name}` moved while the gates ran",
                 hint="`harness promote` again compares with what it serves now",
             )
+        refuse_busy(project.manifests)
         made = statement(predicate(candidate, facts, judged.results, at=at))
         name = made.predicate.id
         lines = [line for run in bound_runs(facts) for line in run.lines]
         evidence = project.manifests / "evidence" / f"{name}.jsonl.zst"
         write_evidence(evidence, lines)
         write_json(project.manifests / f"{name}.json", made)
-        channel = write_channel(
-            project.manifests,
-            switched(now, policy=name, harness=name, action="promote", by=by, at=at),
-        )
-        paths = [evidence, project.manifests / f"{name}.json", channel]
-        approvals = project.manifests / APPROVALS
-        sha = commit(project, [*paths, *([approvals] if approvals.is_file() else [])], name)
+        channel = switched(now, policy=name, harness=name, action="promote", by=by, at=at)
+        write_channel(project.manifests, channel)
+        sha = commit_channel(project, channel, f"promote {name}")
     return Promotion(results=judged.results, decision=judged.decision, manifest=made, commit=sha)
 
 
@@ -151,19 +145,11 @@ def manifest_id(candidate: Candidate, at: str) -> str:
     return next(name for n in range(1, 10_000) if (name := f"{stem}-{n}") not in taken)
 
 
-def commit(project: Project, paths: list[Path], name: str) -> str | None:
-    """The new files as one commit of the branch that is checked out; None without a repository."""
-    try:
-        repo = Repo.open(project.manifests)
-    except RepoError:
-        return None
-    return commit_paths(repo, paths, f"promote {name}")
-
-
 def record_approval(project: Project, approval: Approval) -> None:
     """One more line in the record of approvals; the same approval twice is one."""
-    known = read_approvals(project)
-    if any((a.by, a.subject) == (approval.by, approval.subject) for a in known):
-        return
-    lines = [canonical_json(a) for a in (*known, approval)]
-    write_atomic(project.manifests / APPROVALS, b"\n".join(lines) + b"\n")
+    with channels_locked(project, "harness promote --approve"):
+        known = read_approvals(project)
+        if any((a.by, a.subject) == (approval.by, approval.subject) for a in known):
+            return
+        lines = [canonical_json(a) for a in (*known, approval)]
+        write_atomic(project.manifests / APPROVALS, b"\n".join(lines) + b"\n")

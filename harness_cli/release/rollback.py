@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from harness_cli.errors import RepoError
 from harness_cli.records.manifest import Channel
 from harness_cli.release.channels import list_manifests, read_channel, rolled_back, write_channel
-from harness_cli.store.checkin import commit_paths
-from harness_cli.store.locks import locked
+from harness_cli.release.commit import channels_locked, commit_channel
+from harness_cli.store.checkin import refuse_busy
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
@@ -15,12 +15,8 @@ def roll_back(
     project: Project, name: str, *, axes: frozenset[str], by: str | None, reason: str
 ) -> Channel:
     """The channel after the rollback; written and committed. See `channels.rolled_back`."""
-    with locked(
-        project.runs.parent / "promote.lock",
-        what="harness rollback",
-        if_locked="wait",
-        timeout_s=30,
-    ):
+    with channels_locked(project, "harness rollback"):
+        refuse_busy(project.manifests)
         channel = rolled_back(
             read_channel(project.manifests, name),
             list_manifests(project.manifests),
@@ -29,22 +25,9 @@ def roll_back(
             at=now(),
             reason=reason,
         )
-        path = write_channel(project.manifests, channel)
-        try:
-            commit_paths(Repo.open(path), [path], f"rollback {name} to {channel.harness}")
-        except RepoError:
-            if is_repository(project):
-                raise
+        write_channel(project.manifests, channel)
+        commit_channel(project, channel, f"rollback {name} to {channel.harness}")
     return channel
-
-
-def is_repository(project: Project) -> bool:
-    """Whether the manifests lie in a git repository at all."""
-    try:
-        Repo.open(project.manifests)
-    except RepoError:
-        return False
-    return True
 
 
 def who(project: Project) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness_cli.errors import RepoError
 from harness_cli.store.commit import identity
 from harness_cli.store.repo import Repo
 
@@ -38,3 +39,26 @@ def commit_paths(repo: Repo, paths: Sequence[Path], message: str) -> str:
             env=identity(repo),
         )
     return repo.resolve("HEAD")
+
+
+def refuse_busy(folder: Path) -> None:
+    """Raise `RepoError` where git would refuse a commit of named paths in `folder` now.
+
+    To be asked before something is written that belongs in a commit. A folder in no repository
+    is not busy.
+    """
+    try:
+        repo = Repo.open(folder)
+    except RepoError:
+        return
+    for name, doing in (("MERGE_HEAD", "a merge"), ("CHERRY_PICK_HEAD", "a cherry-pick")):
+        if (repo.git_dir / name).exists():
+            raise RepoError(
+                f"{doing} is going on in `{repo.root}`", hint="end it or abort it, then try again"
+            )
+    lock = repo.git_dir / "index.lock"
+    if lock.exists():
+        raise RepoError(
+            f"another git command is at work in `{repo.root}`, or was killed there",
+            hint=f"wait for it; when none runs, remove `{lock}`",
+        )

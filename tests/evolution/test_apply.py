@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -122,6 +124,64 @@ def test_a_proposal_is_good_for_one_use(shop):
         apply(shop, made)
     assert caught.value.exit_code == 12
     assert is_stale(shop, made) == "it was applied before"
+
+
+KILLED_AT = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "subprocess.Popen"}
+
+
+def apply_until(project, made, stop):
+    """Apply in a process that kills itself before its `stop`th step; True when it came through."""
+    child = os.fork()
+    if child == 0:
+        steps = 0
+
+        def step(event, args):
+            nonlocal steps
+            reads = event == "open" and not (isinstance(args[0], str) and args[2] & os.O_CREAT)
+            if event in KILLED_AT and not reads:
+                steps += 1
+                if steps == stop:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(step)
+        apply(project, made)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_kill_9_at_any_step_leaves_one_commit_or_none_and_a_proposal_that_says_which(shop):
+    made, stop, seen = proposal(shop, GOOD), 1, set()
+    while not apply_until(shop, made, stop):
+        git(shop.root, "fsck", "--strict")
+        branches = git(shop.root, "branch", "--list", "evolve/*", "--format=%(refname:short)")
+        assert branches.split() in ([], ["evolve/1"])
+        seen.add(bool(branches))
+        if branches:  # the branch moved: the proposal is spent, recorded or not
+            with pytest.raises(Stale, match=r"applied before, as .* on `evolve/1`"):
+                apply(shop, made)
+            git(shop.root, "branch", "-D", "evolve/1")
+            shutil.rmtree(shop.root / ".harness" / "applied")
+        elif stop % 5 == 0:
+            assert apply(shop, made).branch == "evolve/1"
+            git(shop.root, "branch", "-D", "evolve/1")
+            shutil.rmtree(shop.root / ".harness" / "applied")
+        else:
+            assert is_stale(shop, made) is None
+        stop += 1
+    assert seen == {True, False}
+
+
+def test_two_proposals_applied_at_the_same_time_become_two_branches(shop):
+    other = msgspec.structs.replace(GOOD, text="- A viewer says hello or hi.")
+    children = []
+    for made in (proposal(shop, GOOD), proposal(shop, other)):
+        children.append(os.fork())
+        if children[-1] == 0:
+            apply(shop, made)
+            os._exit(0)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    branches = git(shop.root, "branch", "--list", "evolve/*", "--format=%(refname:short)")
+    assert branches.split() == ["evolve/1", "evolve/2"]
 
 
 def test_a_proposal_whose_application_failed_can_be_used_again(shop):
