@@ -4,6 +4,7 @@ A metric that an item does not ask for is absent, never 0 or 1. Builtin tools (`
 `refuse`) are no tool calls in the sense of these metrics.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
@@ -126,12 +127,17 @@ def mean_and_median(values: Sequence[float]) -> dict[str, float | int | None]:
 
 
 def _states(reply: str, fact: Fact) -> bool:
-    if fact.forms and any(form.casefold() in reply for form in fact.forms):
-        return True
     value = fact.value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).casefold() in reply
+    return any(_stands(form.casefold(), reply) for form in (*fact.forms, str(value)) if form)
+
+
+def _stands(words: str, reply: str) -> bool:
+    """The words are in the reply, and not as a piece of a longer number."""
+    before = r"(?<!\d)(?<!\d[.,])" if words[0].isdigit() else ""
+    behind = r"(?!\d|[.,]\d)" if words[-1].isdigit() else ""
+    return re.search(f"{before}{re.escape(words)}{behind}", reply) is not None
 
 
 def _sound(call: ToolCall, expected: Sequence[ExpectedTool]) -> bool:
