@@ -13,6 +13,8 @@ from harness_cli.store.repo import Repo
 FILES = {"harness.yaml": "harness.yaml", "gates.yaml": "gates.yaml", "gitignore": ".gitignore"}
 """Template → its name in a project."""
 FOLDERS = ("harness_repo", "evalsets")
+WANTED = (*FOLDERS, "manifests", ".gitignore", "gates.yaml", "harness.yaml")
+"""What a project consists of; `harness.yaml`, by which one is known, comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +30,54 @@ class Made:
 def make_project(folder: Path) -> Made:
     """A project in `folder`, committed; nothing that stands there already is overwritten.
 
-    The content is gathered beside the folder first and moved in by renames, so that an
-    interrupted `init` leaves no half project that looks whole: `harness.yaml` comes last.
+    It is gathered beside the folder first, its repository included, and then takes its name by
+    one rename: an interrupted `init` leaves no folder at all. Where the folder is there already
+    (`harness init .`) its entries are moved in one by one, `harness.yaml` last.
     """
     folder = folder.resolve()
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"`{folder}` is a file")
-    wanted = [*FOLDERS, "manifests", *FILES.values()]
-    taken = [name for name in wanted if (folder / name).exists() and name != ".gitignore"]
-    if taken:
-        raise UsageError(
-            f"`{folder}` already has {', '.join(f'`{t}`' for t in taken)}",
-            hint="name an empty or a new folder",
-        )
+    refuse_taken(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    message = "harness init: harness, evalsets, gates, settings"
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".harness-init-") as made:
-        gather(Path(made))
-        folder.mkdir(exist_ok=True)
+        place = Path(made, "project")
+        gather(place)
         if (folder / ".gitignore").exists():
-            keep_ignored(folder / ".gitignore", Path(made) / ".gitignore")
-        for name in [*FOLDERS, "manifests", ".gitignore", "gates.yaml", "harness.yaml"]:
-            (Path(made) / name).replace(folder / name)
-    repo, new = repository(folder)
-    paths = [folder / name for name in wanted]
+            keep_ignored(folder / ".gitignore", place / ".gitignore")
+        new = repository(folder) is None
+        if new:
+            commit_paths(start_repository(place), [place / name for name in WANTED], message)
+        if not folder.exists():
+            place.rename(folder)
+        else:
+            for name in [*([".git"] if new else []), *WANTED]:
+                (place / name).replace(folder / name)
+    repo = repository(folder) or start_repository(folder)
     return Made(
         root=folder,
-        commit=commit_paths(repo, paths, "harness init: harness, evalsets, gates, settings"),
+        commit=commit_paths(repo, [folder / name for name in WANTED], message),
         new_repository=new,
-        paths=tuple(wanted),
+        paths=WANTED,
     )
+
+
+def refuse_taken(folder: Path) -> None:
+    """Raise `UsageError` where a project, or a part of one, stands already."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"`{folder}` is a file", hint="name an empty or a new folder")
+    taken = [name for name in WANTED if (folder / name).exists() and name != ".gitignore"]
+    if not taken:
+        return
+    hint = "name an empty or a new folder"
+    if "harness.yaml" in taken:
+        hint = f"this is a project already: `harness check -C {folder}`; or {hint}"
+    else:
+        hint = f"where an interrupted `init` left this, remove it; or {hint}"
+    raise UsageError(f"`{folder}` already has {', '.join(f'`{t}`' for t in taken)}", hint=hint)
 
 
 def gather(target: Path) -> None:
     """The shipped content under the names it has in a project."""
+    target.mkdir()
     source = content_folder()
     skip = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in FOLDERS:
@@ -80,9 +97,9 @@ def keep_ignored(existing: Path, ours: Path) -> None:
     ours.write_text("\n".join([*have, *more]) + "\n")
 
 
-def repository(folder: Path) -> tuple[Repo, bool]:
-    """The repository around `folder`, or a new one in it."""
+def repository(folder: Path) -> Repo | None:
+    """The repository around `folder`, which need not exist itself."""
     try:
-        return Repo.open(folder), False
+        return Repo.open(folder)
     except RepoError:
-        return start_repository(folder), True
+        return None

@@ -1,5 +1,7 @@
 """`harness init`: a project that loads at once, and nothing of the user's overwritten."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +54,54 @@ def test_an_existing_gitignore_keeps_its_lines(tmp_path):
     (tmp_path / ".gitignore").write_text("*.log\n")
     make_project(tmp_path)
     assert (tmp_path / ".gitignore").read_text().splitlines() == ["*.log", ".harness/", ".*.part"]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ("os.chmod", "evalset"),
+        ("subprocess.Popen", "'init'"),
+        ("subprocess.Popen", "'add'"),
+        ("subprocess.Popen", "'--no-verify'"),
+        ("os.rename", "project"),
+    ],
+)
+def test_kill_9_in_init_leaves_no_folder_and_the_next_init_works(tmp_path, event, words):
+    child = os.fork()
+    if child == 0:
+
+        def step(name, args):
+            if name == event and words in str(args[:2]):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(step)
+        make_project(tmp_path / "shop")
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert not (tmp_path / "shop").exists()
+    made = make_project(tmp_path / "shop")
+    assert git(made.root, "status", "--porcelain") == ""
+
+
+def test_what_stands_in_the_way_is_told_apart(tmp_path):
+    made = make_project(tmp_path / "shop")
+    with pytest.raises(UsageError) as caught:
+        make_project(made.root)
+    assert "is a project already" in (caught.value.hint or "")
+    (made.root / "harness.yaml").unlink()
+    with pytest.raises(UsageError) as caught:
+        make_project(made.root)
+    assert "interrupted `init`" in (caught.value.hint or "")
+
+
+def test_an_empty_folder_stays_the_same_folder(tmp_path):
+    (tmp_path / "shop").mkdir()
+    before = (tmp_path / "shop").stat().st_ino
+    made = make_project(tmp_path / "shop")
+    assert made.new_repository
+    assert made.root.stat().st_ino == before
+    assert git(made.root, "rev-parse", "HEAD") == made.commit
+    assert git(made.root, "status", "--porcelain") == ""
 
 
 def test_a_file_in_the_way_is_a_usage_error(tmp_path):
