@@ -154,6 +154,12 @@ class Returns:
             )
         return await self._inner.call(tool, arguments, request)
 
+    async def warm(self, tool: Tool) -> None:
+        """Start what the tool needs, unless its return is simulated."""
+        warm = getattr(self._inner, "warm", None)
+        if warm is not None and tool.name not in self._returns:
+            await warm(tool)
+
     async def close(self) -> None:
         """The inner executor belongs to the agent."""
 

@@ -5,6 +5,7 @@ The numbers come from `Report` alone, so that every form says the same.
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from harness_cli.records.run import MetricSummary, Report
@@ -63,10 +64,16 @@ def usage_line(report: Report) -> str:
     money = "cost unknown" if cost is None else f"cost ${cost:.4f}"
     if cost is not None and usage.get("results_without_cost"):
         money += f" + unknown for {usage['results_without_cost']} results"
-    tokens = f"{usage.get('input_tokens', 0)} + {usage.get('output_tokens', 0)} tokens"
-    if usage.get("results_without_usage"):
-        tokens += f" + unknown for {usage['results_without_usage']} results"
-    return f"{usage.get('calls', 0)} model calls, {tokens}, {money}"
+    return f"{usage.get('calls', 0)} model calls, {_tokens(usage)}, {money}"
+
+
+def _tokens(usage: dict[str, Any]) -> str:
+    asked, said = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+    unknown = usage.get("results_without_usage", 0)
+    if unknown and not (asked or said):
+        return "tokens unknown"
+    more = f" + unknown for {unknown} results" if unknown else ""
+    return f"{asked} + {said} tokens{more}"
 
 
 def pass_line(report: Report) -> str:

@@ -1,5 +1,7 @@
 import xml.etree.ElementTree as ET
 
+import msgspec
+
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.summary import Tally
 from harness_cli.records.run import EvalsetRef, Interval, MetricSummary, Report, RunConfig
@@ -63,6 +65,12 @@ def test_a_metric_shows_mean_interval_and_n_of_n_and_an_unscored_one_is_no_zero(
 
 def test_unknown_cost_is_said_and_undefined_pass_k_too():
     assert "cost unknown" in shown.usage_line(REPORT)
+    none_known = {"calls": 9, "input_tokens": 0, "output_tokens": 0, "results_without_usage": 3}
+    report = msgspec.structs.replace(REPORT, usage=none_known)
+    assert shown.usage_line(report) == "9 model calls, tokens unknown, cost unknown"
+    some = {**none_known, "input_tokens": 40, "output_tokens": 2}
+    report = msgspec.structs.replace(REPORT, usage=some)
+    assert "40 + 2 tokens + unknown for 3 results" in shown.usage_line(report)
     assert shown.pass_line(REPORT) == "pass^1 50.00, pass^2 undefined"
 
 

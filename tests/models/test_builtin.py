@@ -145,6 +145,33 @@ def test_a_worker_that_hangs_ends_with_the_deadline():
     assert with_policy(work) < 1.5
 
 
+def test_warming_starts_the_worker_that_the_first_call_uses_and_has_it_loaded():
+    async def work(policy: BuiltinPolicy) -> tuple[int, int, bytes]:
+        await policy.warm()
+        pid = worker_pid(policy)
+        loaded = Path(f"/proc/{pid}/maps").read_bytes()
+        await policy.complete(asked(), PLENTY)
+        return pid, worker_pid(policy), loaded
+
+    warmed, used, loaded = with_policy(work)
+    assert warmed == used
+    assert b"tokenizers" in loaded
+
+
+def test_warming_a_worker_that_dies_is_a_provider_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("harness_cli.models.builtin.policy.WORKER", "no_such_module")
+    with pytest.raises(ProviderError, match="no_such_module"):
+        with_policy(lambda policy: policy.warm())
+
+
+@pytest.mark.parametrize("comment", ["How much is #3? \ud83d", "#3多少钱？💰\x00"])
+def test_any_text_of_a_viewer_reaches_the_worker(comment: str):
+    async def work(policy: BuiltinPolicy) -> None:
+        assert (await policy.complete(asked(comment), PLENTY)).tool_calls
+
+    with_policy(work)
+
+
 def test_closing_leaves_no_process_and_no_zombie():
     async def work(policy: BuiltinPolicy) -> int:
         await policy.complete(asked(), PLENTY)

@@ -70,6 +70,15 @@ class BuiltinPolicy:
             return self._reply(answer, attempt, time.monotonic() - started)
         raise AssertionError("unreachable")
 
+    async def warm(self) -> None:
+        """Start the worker and wait until it can think, before anyone waits for an answer."""
+        try:
+            await (await self._running()).ask({"messages": []})
+        except _WorkerDied as death:
+            raise ProviderError.of(
+                "server", f"the `builtin` worker died: {death}", retryable=False
+            ) from death
+
     async def close(self) -> None:
         """End the worker and wait for it."""
         worker, self._worker = self._worker, None
@@ -160,7 +169,7 @@ class _Worker:
     async def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """The worker's answer to one body. Raises `_WorkerDied`."""
         number = next(self._numbers)
-        line = json.dumps({"id": number, "body": body}, ensure_ascii=True).encode() + b"\n"
+        line = _line({"id": number, "body": body})
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
@@ -215,6 +224,13 @@ class _Worker:
     def _last_words(self) -> str:
         lines = self._complaint.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {self._process.returncode}"
+
+
+def _line(asked: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(asked) + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair, which viewers may send
+        return json.dumps(asked, ensure_ascii=True).encode() + b"\n"
 
 
 ENVIRONMENT = {

@@ -58,7 +58,7 @@ class WordVectors:
         """Mean over tokens, then unit length."""
         found = np.zeros((len(texts), self._table.shape[1]), dtype=np.float32)
         for row, text in enumerate(texts):
-            encoding = self._tokenizer.encode(text, add_special_tokens=False)
+            encoding = self._tokenizer.encode(_whole(text), add_special_tokens=False)
             if encoding.ids:
                 found[row] = self._table[encoding.ids].astype(np.float32).mean(axis=0)
         return unit(found)
@@ -115,6 +115,11 @@ class Cached:
     def is_word(self, word: str) -> bool:
         """As the vectors behind it."""
         return self._vectors.is_word(word)
+
+
+def _whole(text: str) -> str:
+    """A text with `?` for halves of surrogate pairs, which a tokenizer refuses."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def unit(rows: Matrix) -> Matrix:
