@@ -45,10 +45,11 @@ def propose(
     for name, why in () if quiet else made.dropped:
         note(f"not proposed: {name}: {why}")
     if not made.proposal.edits:
-        advice = diagnosis.advice.get("action", "")
         raise HarnessError(
-            f"nothing to propose for run `{seen.run.id}`",
-            hint=f"advice: {advice}; `harness edit --by-hand` opens an editor instead",
+            f"nothing to propose for run `{seen.run.id}`: {diagnosis.failures} failures of "
+            f"{diagnosis.of}, and no cause that an edit would remove recurs among them",
+            hint="evaluate more items, or open an editor with `harness edit --by-hand`; the "
+            f"diagnosis advises to {diagnosis.advice.get('action', 'go on')}",
         )
     return made.proposal, seen
 

@@ -121,6 +121,15 @@ def test_diagnose_show_without_a_diagnosis_and_of_an_unknown_run(shop):
     (shop.runs / other / "run.json").unlink()
 
 
+def test_where_too_little_failed_to_propose_anything_it_says_so(shop, tmp_path):
+    run, plan = run_shop(shop, limit=2), tmp_path / "none.yaml"
+    done = harness(shop, "edit", "--run", run, "--plan-only", "-o", str(plan))
+    assert (done.returncode, plan.exists()) == (1, False)
+    assert re.search(rf"nothing to propose for run `{run}`: \d failures of 2", done.stderr)
+    assert "evaluate more items" in done.stderr
+    (shop.runs / run / "run.json").unlink()
+
+
 def test_the_whole_way_without_a_terminal(shop, tmp_path):
     plan = tmp_path / "p.yaml"
     done = harness(shop, "edit", "--plan-only", "-o", str(plan))

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The loop on `--policy local`, step by step, as the Markdown table of docs/local.md.
+#
+#   make install EXTRA=local && benchmarks/local_chain.sh [ITEMS]      # 8 items where none is said
+#
+# A new folder with its own state home, so the first step that needs the model also converts its weights.
+# Every step's output goes to FOLDER/log. Where the proposer finds nothing to propose, the rest
+# runs without the edit. Exits 1 where a step ends with a code that is not its own, or the chain does
+# not end INCONCLUSIVE.
+set -uo pipefail
+items=${1:-8}
+home=$(cd "$(dirname "$0")/.." && pwd)
+harness=${HARNESS:-$home/.venv/bin/harness}
+folder=$(mktemp -d "${TMPDIR:-/tmp}/harness-local-XXXXXX")
+export XDG_STATE_HOME=$folder/state OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=1
+bad=0
+
+# step CODES VERB…: run it, add its row, remember its exit code; CODES are those it may end with.
+step() {
+    local codes=" $1 " times
+    shift
+    echo "\$ harness $*" >>"$folder/log"
+    TIMEFORMAT='%R %U %S'
+    times=$({ time nice "$harness" "$@" >>"$folder/log" 2>&1; echo "$?" >"$folder/rc"; } 2>&1 | tail -1)
+    rc=$(cat "$folder/rc")
+    awk -v step="harness $*" -v rc="$rc" -v times="$times" 'BEGIN {
+        split(times, t, " ")
+        printf "| `%s` | %s | %.2f | %.2f |\n", step, rc, t[1] / 60, (t[2] + t[3]) / 60
+    }'
+    case $codes in *" $rc "*) ;; *) bad=1; echo "unexpected exit code $rc: $folder/log" >&2 ;; esac
+}
+
+evaluate=(eval live_stream_qa --policy local --limit "$items")
+processor=$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo 2>/dev/null)
+echo "$(uname -s) $(uname -m), ${processor:-unknown processor}, $(getconf _NPROCESSORS_ONLN) cores,"
+echo "OMP_NUM_THREADS=$OMP_NUM_THREADS; load average$(uptime | sed 's/.*average[s]*://') at the beginning."
+echo
+echo "| step | exit | wall minutes | CPU minutes |"
+echo "| --- | --- | --- | --- |"
+cd "$folder" || exit 1
+step 0 init x
+cd x || exit 1
+step 0 "${evaluate[@]}"
+step 0 diagnose
+step "0 1" edit --plan-only -o p.yaml
+if [ "$rc" = 0 ]; then
+    step 0 edit show p.yaml
+    step 0 edit apply p.yaml --accept all
+    step 0 "${evaluate[@]}" --harness evolve/1
+else
+    grep -q "nothing to propose" "$folder/log" || bad=1
+    step 0 "${evaluate[@]}"
+fi
+step 0 compare
+step 11 promote
+echo
+echo "Load average$(uptime | sed 's/.*average[s]*://') at the end. Output: $folder/log"
+exit $bad
