@@ -1,7 +1,6 @@
 """The same manners everywhere: one table over every verb and every command below it."""
 
 import contextlib
-import io
 import json
 import os
 import pty
@@ -10,46 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evolution"))
 
+from program import TABLE, call, options
 from small_shop import make_shop
 
-from harness_cli.commands._lazy import COMMANDS, leaves, load
 from harness_cli.commands._show import step_summary
-from harness_cli.main import main
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 
 MANNERS = {"--json", "-C", "--directory", "--quiet", "-q", "-v", "--verbose", "--help"}
 MANY = {"eval"}
 """The one verb with more than about eight options of its own."""
-
-
-def table() -> dict[str, object]:
-    """`verb` or `verb command` → the real command."""
-    found = {}
-    for verb in COMMANDS:
-        command = load(verb)
-        for leaf in leaves(command):
-            words = (verb,) if leaf is command or leaf.name == "default" else (verb, leaf.name)
-            found[" ".join(words)] = leaf
-    return found
-
-
-TABLE = table()
-
-
-def options(command) -> dict[str, object]:
-    return {
-        name: p
-        for p in command.params
-        if p.param_type_name == "option"
-        for name in (*p.opts, *p.secondary_opts)
-    }
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -69,42 +43,6 @@ def test_every_command_and_every_option_says_what_it_does(name):
 def test_a_command_has_about_eight_options_of_its_own(name):
     own = {id(p) for o, p in options(TABLE[name]).items() if o not in MANNERS}
     assert len(own) <= 9
-
-
-class NoPerson(io.StringIO):
-    """A standard input that nobody types into: whoever reads it would hang in cron."""
-
-    def _refuse(self, *args):
-        raise AssertionError("a prompt without a terminal")
-
-    read = readline = readlines = __next__ = _refuse
-
-    def isatty(self):
-        return False
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def call(folder: Path, *args: str) -> Done:
-    """The program in this process, away from any terminal."""
-    out, err = io.StringIO(), io.StringIO()
-    before = Path.cwd(), sys.argv, sys.stdin
-    os.chdir(folder)
-    sys.argv, sys.stdin = ["harness", *args], NoPerson()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                main()
-            except SystemExit as end:
-                code = int(end.code or 0)
-    finally:
-        os.chdir(before[0])
-        sys.argv, sys.stdin = before[1:]
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 GATES = """schema: 1
@@ -243,6 +181,20 @@ def test_dash_C_is_as_if_started_there(shop, tmp_path):
     here = call(shop, "evalset", "list", "-q")
     there = call(tmp_path, "evalset", "list", "-q", "-C", str(shop))
     assert here.out == there.out != ""
+
+
+def test_migrate_says_what_is_current_and_exits_2_at_an_unknown_number(shop):
+    assert "moved 0 of" in call(shop, "migrate").err
+    gates = shop / "gates.yaml"
+    text = gates.read_text()
+    gates.write_text(text.replace("schema: 1", "schema: 8"))
+    done = call(shop, "migrate", "--json")
+    gates.write_text(text)
+    assert done.code == 2
+    assert "gates.yaml: schema 8 is not known, this version reads 1" in done.err
+    states = {f["path"]: f["state"] for f in json.loads(done.out)["files"]}
+    assert states["gates.yaml"] == "unknown"
+    assert states["harness.yaml"] == "current"
 
 
 @pytest.mark.parametrize(

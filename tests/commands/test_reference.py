@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from test_manners import TABLE, options
+from program import TABLE, options
 
 from harness_cli.commands.reference import COMMON, reference
 
