@@ -165,6 +165,15 @@ def test_json_is_alone_on_stdout_and_nobody_is_asked(name, words, codes, shop):
         assert "hint: " in done.err or json.loads(done.out)["hint"]
 
 
+@pytest.mark.accept
+@pytest.mark.timeout(1200)
+def test_the_demo_too_is_one_document(tmp_path):
+    done = call(tmp_path, "demo", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["schema"] == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_quiet_is_a_prefix_of_nothing_but_results(shop):
     """`-q` leaves stderr to errors."""
     for words in (
