@@ -35,7 +35,7 @@ def prunable(project: Project, *, keep: int, protected: Collection[str]) -> Prun
             kept.append((run.id, reason))
         else:
             going.append(run)
-    # A protected run may have no folder here (a clone, another machine); its ref stays all the same.
+    # A protected run may have no folder here (a clone); its ref stays all the same.
     staying = {run.id for run in runs} - {run.id for run in going} | set(protected)
     refs = [ref for ref in _refs(project) if ref.removeprefix(RUN_REFS) not in staying]
     return Pruned(tuple(going), tuple(sorted(refs)), tuple(kept))
