@@ -1,8 +1,8 @@
 """Words for properties that a reply may claim: `lexicon.txt`, as one pattern."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from harness_cli.judges.grounded.language import Clause, phrases, terms_pattern
@@ -37,6 +37,7 @@ class Lexicon:
                 parts = [t.strip() for t in terms.replace(" | ", ";").split(";") if t.strip()]
                 self._add(kind, name, parts)
         self._pattern = terms_pattern(list(self._owners))
+        self._within = lru_cache(maxsize=8192)(self._found)
         self._stems = sorted((t[:-1] for t in self._owners if t.endswith("*")), key=len)
 
     def _add(self, kind: str, name: str, terms: list[str]) -> None:
@@ -48,13 +49,18 @@ class Lexicon:
 
     def uses(self, clause: Clause) -> Iterator[Use]:
         """Every use in a clause, with its polarity; places are those of the whole text."""
-        text = clause.text
+        for use in self._within(clause.text):
+            yield replace(use, start=clause.start + use.start, end=clause.start + use.end)
+
+    def _found(self, text: str) -> tuple[Use, ...]:
+        """The uses in a text, their places those of the text itself."""
+        found = []
         for match in self._pattern.finditer(text):
             negative = _NEGATED.search(text, max(0, match.start() - 24), match.start())
             negative = negative or _NEGATED_AFTER.match(text, match.end())
-            start, end = clause.start + match.start(), clause.start + match.end()
             for kind, concept in self._named(match.group()):
-                yield Use(kind, concept, negative is None, start, end)
+                found.append(Use(kind, concept, negative is None, match.start(), match.end()))
+        return tuple(found)
 
     def _named(self, found: str) -> list[tuple[str, str]]:
         """The owners of what was found: the term, its singular, or the stem it goes on from."""

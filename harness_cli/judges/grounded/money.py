@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from harness_cli.judges.grounded.language import (
     DIGITS,
@@ -103,23 +104,31 @@ class Money:
 
 def money(clause: Clause) -> list[Money]:
     """Every sum of money of a clause; one without a unit counts only after a word of price."""
-    text = clause.text
+    return [
+        replace(m, start=clause.start + m.start, end=clause.start + m.end)
+        for m in _within(clause.text)
+    ]
+
+
+@lru_cache(maxsize=8192)
+def _within(text: str) -> tuple[Money, ...]:
+    """The sums of a clause's text, their places those of the text itself."""
     taken: list[tuple[int, int]] = []
-    found = _offers(clause, taken)
+    found = _offers(text, taken)
     for match in _WITH_UNIT.finditer(text):
         number_at = match.start("b") if match["b"] else match.end()
         if _free(match.span(), taken) and not _PIECE.match(text, number_at):
-            found += _with_unit(clause, match)
+            found += _with_unit(match)
             taken.append(match.span())
     for match in _BARE.finditer(text):
         name = "n" if match["n"] else "m"
         if _free(match.span(name), taken):
-            found.append(_made(clause, match[name], "", match.span(name)))
+            found.append(_made(match[name], "", match.span(name)))
     sums = sorted((m for m in found if m is not None), key=lambda m: m.start)
-    return _with_roles(clause, sums)
+    return tuple(_with_roles(text, sums))
 
 
-def _with_roles(clause: Clause, sums: list[Money]) -> list[Money]:
+def _with_roles(text: str, sums: list[Money]) -> list[Money]:
     """Roles from left to right: what led to one sum does not lead to the next.
 
     A sum after a saving in one clause is what is left to pay: 满200减30后248元.
@@ -127,24 +136,24 @@ def _with_roles(clause: Clause, sums: list[Money]) -> list[Money]:
     done: list[Money] = []
     since, saved = 0, False
     for sum_ in sums:
-        start, end = sum_.start - clause.start, sum_.end - clause.start
-        role = sum_.role or _role(clause.text, since, start, end)
+        start, end = sum_.start, sum_.end
+        role = sum_.role or _role(text, since, start, end)
         if role == "price" and saved:
             role = "total"
         done.append(replace(sum_, role=role))
-        after = _AFTER.match(clause.text, end)
+        after = _AFTER.match(text, end)
         since = after.end() if after and after.lastgroup else end
         saved = saved or role in ("saving", "threshold")
     return done
 
 
-def _offers(clause: Clause, taken: list[tuple[int, int]]) -> list[Money | None]:
+def _offers(text: str, taken: list[tuple[int, int]]) -> list[Money | None]:
     """ "30 off 200", "满200减30": what is taken off, and from which sum on."""
     found = []
-    for match in _OFF_SPEND.finditer(clause.text):
+    for match in _OFF_SPEND.finditer(text):
         for name, role in _OFFER_ROLES.items():
             if match[name]:
-                found.append(_made(clause, match[name], role, match.span(name)))
+                found.append(_made(match[name], role, match.span(name)))
         taken.append(match.span())
     return found
 
@@ -154,7 +163,7 @@ _OFFER_ROLES = {
 }  # fmt: skip
 
 
-def _with_unit(clause: Clause, match: re.Match[str]) -> list[Money | None]:
+def _with_unit(match: re.Match[str]) -> list[Money | None]:
     """ "89 yuan", "¥89", "89块9", and both sums of "89 and 139 yuan"; roles come later."""
     value = match["a"] or match["b"]
     if match["dime"] and value.isdigit():
@@ -163,19 +172,19 @@ def _with_unit(clause: Clause, match: re.Match[str]) -> list[Money | None]:
     foreign = unit in ("$", "€", "usd") or unit.startswith(("dollar", "euro"))
     role = "foreign" if foreign else ""
     span = (match.start("a" if match["a"] else "b"), match.end())
-    first = [_made(clause, match["first"], role, match.span("first"))] if match["first"] else []
-    return [*first, _made(clause, value, role, span)]
+    first = [_made(match["first"], role, match.span("first"))] if match["first"] else []
+    return [*first, _made(value, role, span)]
 
 
 def _free(span: tuple[int, int], taken: list[tuple[int, int]]) -> bool:
     return all(span[1] <= start or span[0] >= end for start, end in taken)
 
 
-def _made(clause: Clause, text: str, role: str, span: tuple[int, int]) -> Money | None:
+def _made(text: str, role: str, span: tuple[int, int]) -> Money | None:
     value = number(text)
     if value is None:
         return None
-    return Money(value, role, clause.start + span[0], clause.start + span[1])
+    return Money(value, role, *span)
 
 
 def _role(text: str, since: int, start: int, end: int) -> str:

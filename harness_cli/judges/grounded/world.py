@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 
 from harness_cli.judges.grounded.language import clauses, fold
@@ -197,6 +198,7 @@ def _promotion(offer: Promotion) -> Source:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def source(name: str, *texts: str) -> Source:
     """Texts read as one source."""
     text = fold(". ".join(t for t in texts if t))
