@@ -14,7 +14,14 @@ from harness_cli.models.scripted import ScriptedPolicy, tool_reply
 from harness_cli.records.config import Limits
 from harness_cli.records.trajectory import Route, StopReason, ToolErrorKind
 from harness_cli.runtime.clock import within
-from harness_cli.runtime.hooks.patterns import bounded, compiled, find, may_spin
+from harness_cli.runtime.hooks.patterns import (
+    STEPS,
+    bounded,
+    compiled,
+    find,
+    may_spin,
+    may_take,
+)
 from harness_cli.runtime.process import run_process
 
 LOOK = ("get_product", {"link_id": "1"})
@@ -216,9 +223,38 @@ def test_a_pattern_timer_leaves_no_timer_and_no_handler_behind():
 
     before = signal.getsignal(signal.SIGVTALRM)
     with bounded(1.0):
-        pass
+        find(compiled("(a+)+b"), "xaab")
+        assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
     assert signal.getsignal(signal.SIGVTALRM) is before
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "armed"),
+    [
+        (r"ship.*free.*", "how long does it ship", False),
+        (r"ship.*free.*", "how long does it ship " * 20, True),
+        (r"a{1,60}b{1,60}.*c.*d", "how long does it ship", True),
+        (r"(x+)+y", "hi", True),
+        (r"free.*shipping", "how long does it ship " * 100, False),
+    ],
+)
+def test_the_timer_is_set_where_a_pattern_could_take_long_on_this_text(pattern, text, armed):
+    import signal
+
+    with bounded(1.0):
+        find(compiled(pattern), text)
+        assert (signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0) is armed
+
+
+def test_the_time_a_short_text_may_take_without_a_timer_is_short():
+    pattern, length = r"a*a*a*a*b", 1
+    while may_take(pattern, length + 1) <= STEPS:
+        length += 1
+    started = time.process_time()
+    with bounded(0.001):
+        assert find(compiled(pattern), "a" * length) is None
+    assert time.process_time() - started < 0.2
 
 
 @pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)"])

@@ -4,10 +4,13 @@ Texts are looked at in windows of `WINDOW` characters, which alone bounds a patt
 unbounded repeat (quadratic, a tenth of a second at worst). One with more, or with one inside
 another, may take for ever: on the main thread a virtual interval timer (CPU seconds of this
 process, so a loaded machine costs nothing) interrupts the `re` engine, which looks for signals
-while it matches; elsewhere no timer can, and a child process matches under a wall clock.
+while it matches; elsewhere no timer can, and a child process matches under a wall clock. The timer
+is set when the first text comes that is long enough for its pattern to take `STEPS`: most comments
+and replies are a line.
 """
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -22,6 +25,12 @@ from harness_cli.errors import HookError
 
 WINDOW = 4_000
 OVERLAP = 200
+BOUNDED = 64
+"""Up to so many different lengths a repeat counts as bounded."""
+NESTED = 10
+"""What an unbounded repeat inside another counts: no power of the length bounds its time."""
+STEPS = 2_000_000
+"""Steps of the engine that need no timer: some hundredths of a second."""
 LONGEST = 16_000
 """Beyond this nothing is read: no host speaks so long, and a check on it is a failed hook."""
 _CHILD = (
@@ -39,26 +48,53 @@ def compiled(text: str) -> re.Pattern[str]:
         raise HookError(f"the pattern `{text}` is no regular expression: {exc}") from exc
 
 
+class _Timer:
+    """The time that the checks of one hook have, counted from their first slow search on."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._armed = False
+        self._before: Any = None
+
+    def arm(self) -> None:
+        """Let the time run."""
+        if not self._armed:
+            self._armed = True
+            self._before = signal.signal(signal.SIGVTALRM, self._ring)
+            signal.setitimer(signal.ITIMER_VIRTUAL, max(self._seconds, 0.001), 0.05)
+
+    def disarm(self) -> None:
+        """Stop it, and give the signal back."""
+        if self._armed:
+            self._armed = False
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            signal.signal(signal.SIGVTALRM, self._before)
+
+    def _ring(self, *_: Any) -> None:
+        if self._armed:
+            raise HookError(f"a check took more than {self._seconds:g} s")
+
+
+_running: list[_Timer] = []
+"""The timer of the hook that runs now, on the main thread; checks never wait, so it is one."""
+
+
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Stop what runs inside after `seconds` of CPU time with `HookError`, on the main thread."""
+    """Stop slow searches inside after `seconds` of CPU time with `HookError`, on the main thread.
+
+    Only `find` and `find_any` start the clock; whatever runs after them is under it too.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    armed = True
-
-    def ring(*_: Any) -> None:
-        if armed:
-            raise HookError(f"a check took more than {seconds:g} s")
-
-    before = signal.signal(signal.SIGVTALRM, ring)
-    signal.setitimer(signal.ITIMER_VIRTUAL, max(seconds, 0.001), 0.05)
+    timer = _Timer(seconds)
+    _running.append(timer)
     try:
         yield
     finally:
-        armed = False
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
+        timer.disarm()
+        _running.pop()
 
 
 def find(pattern: re.Pattern[str], text: str, seconds: float = 2.0) -> str | None:
@@ -84,8 +120,11 @@ def find_any(patterns: Sequence[re.Pattern[str]], text: str, seconds: float = 2.
 
 
 def _search(pattern: re.Pattern[str], text: str, seconds: float) -> str | None:
-    if threading.current_thread() is not threading.main_thread() and may_spin(pattern.pattern):
-        return _search_apart(pattern.pattern, text, seconds)
+    if may_take(pattern.pattern, len(text)) > STEPS:
+        if threading.current_thread() is not threading.main_thread():
+            return _search_apart(pattern.pattern, text, seconds)
+        if _running:
+            _running[-1].arm()
     match = pattern.search(text)
     return match[0] if match else None
 
@@ -107,14 +146,27 @@ def _search_apart(pattern: str, text: str, seconds: float) -> str | None:
     return text[span[0] : span[1]] if span else None
 
 
-@lru_cache(maxsize=2048)
 def may_spin(pattern: str) -> bool:
     """Whether matching can take more than quadratic time: two unbounded repeats, or one in one."""
+    return _spins(pattern)[0] > 1
+
+
+def may_take(pattern: str, length: int) -> float:
+    """Steps that matching a text of that length may take; 0 where quadratic time is the worst."""
+    repeats, ways = _spins(pattern)
+    if repeats < 2:
+        return 0.0
+    return math.inf if repeats >= NESTED else ways * float(length + 1) ** (repeats + 1)
+
+
+@lru_cache(maxsize=2048)
+def _spins(pattern: str) -> tuple[int, float]:
+    """Unbounded repeats, and in how many ways the bounded ones can be read."""
     try:
         tree = re._parser.parse(pattern)  # type: ignore[attr-defined]  # the engine's own reading
     except re.error:
-        return False  # a tool's name or a word, no pattern that could run
-    return _repeats(list(tree)) > 1
+        return 0, 1.0  # a tool's name or a word, no pattern that could run
+    return _repeats(list(tree)), _ways(list(tree))
 
 
 def _repeats(items: Any) -> int:
@@ -124,8 +176,20 @@ def _repeats(items: Any) -> int:
         if isinstance(item, tuple) and len(item) == 2 and str(item[0]).endswith("REPEAT"):
             low, high, inner = item[1]
             within = _repeats(list(inner))
-            unbounded = high - low > 64
-            count += within + (1 + 9 * within if unbounded else 0)
+            unbounded = high - low > BOUNDED
+            count += within + (1 + (NESTED - 1) * within if unbounded else 0)
         elif isinstance(item, tuple | list) or type(item).__name__ == "SubPattern":
             count += _repeats(list(item))
     return count
+
+
+def _ways(items: Any) -> float:
+    """The lengths a bounded repeat can have, multiplied over all of them."""
+    ways = 1.0
+    for item in items:
+        if isinstance(item, tuple) and len(item) == 2 and str(item[0]).endswith("REPEAT"):
+            low, high, inner = item[1]
+            ways *= _ways(list(inner)) * (high - low + 1 if high - low <= BOUNDED else 1)
+        elif isinstance(item, tuple | list) or type(item).__name__ == "SubPattern":
+            ways *= _ways(list(item))
+    return ways
