@@ -2,25 +2,40 @@
 
 Every way a server can fail, dying, printing to stdout, never answering, is a typed error within its
 own limits. A tool whose listing differs from `tools/mcp.lock.json` is not called: the policy was
-told the locked text.
+told the locked text. The SDK, half a second of imports, is loaded with the first server.
 """
 
 import asyncio
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from mcp_types import CallToolResult
+from typing import TYPE_CHECKING, Any
 
 from harness_cli.errors import ToolError
 from harness_cli.harness.tools import tool_digest
 from harness_cli.records.harness import LockedTool, McpLock, McpServer, Tool
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import ToolErrorKind, ToolResult
-from harness_cli.runtime.mcp_server import Connection, Gone, quiet
 
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+    from harness_cli.runtime.mcp_server import Connection
+
+SERVER = "harness_cli.runtime.mcp_server"
 STARTS = 2
 """Starts of one server in the life of an executor; after them it counts as down."""
+
+
+class Gone(ToolError):
+    """The server is not there any more: another start may help."""
+
+    @classmethod
+    def of(cls, kind: str, message: str) -> "Gone":
+        """The error, which the caller may answer with a restart."""
+        error = cls(message)
+        error.kind = kind
+        return error
 
 
 class McpExecutor:
@@ -35,7 +50,6 @@ class McpExecutor:
         self._starts: dict[str, int] = {}
         self._down: dict[str, ToolError] = {}
         self._drifted: dict[str, str] = {}
-        quiet()
 
     async def start(self) -> list[ToolError]:
         """Start every server that the lock knows, side by side, as a service does before it takes
@@ -81,7 +95,7 @@ class McpExecutor:
                 return alias
         raise ToolError.of("unavailable", f"no MCP server serves `{tool.name}`")
 
-    async def _connected(self, alias: str) -> Connection:
+    async def _connected(self, alias: str) -> "Connection":
         """The living connection of a server, started when there is none."""
         if alias not in self._servers:
             raise ToolError.of("unavailable", f"no MCP server `{alias}` in `tools/mcp.yaml`")
@@ -96,10 +110,15 @@ class McpExecutor:
                 raise self._down[alias]
             return await self._start(alias)
 
-    async def _start(self, alias: str) -> Connection:
+    async def _start(self, alias: str) -> "Connection":
         """Start a server and compare what it lists with the lock."""
+        # In a thread: other rollouts of this process have clocks that go on meanwhile.
+        server = await asyncio.to_thread(import_module, SERVER)
+        server.quiet()
         self._starts[alias] = self._starts.get(alias, 0) + 1
-        connection = Connection(alias, self._servers[alias], catalogue=self._catalogue)
+        connection: Connection = server.Connection(
+            alias, self._servers[alias], catalogue=self._catalogue
+        )
         self._connections[alias] = connection
         try:
             await connection.start()
@@ -130,7 +149,7 @@ class McpExecutor:
         await asyncio.gather(*(c.close() for c in connections))
 
 
-def result_of(answer: CallToolResult) -> ToolResult:
+def result_of(answer: "CallToolResult") -> ToolResult:
     """An MCP answer as ours. `isError` is an error, of the kind its structured content names."""
     texts = [_text(block) for block in answer.content]
     structured = answer.structured_content

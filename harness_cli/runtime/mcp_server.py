@@ -32,6 +32,7 @@ from mcp_types import Tool as ListedTool
 
 from harness_cli.errors import ToolError
 from harness_cli.records.harness import McpServer, Tool
+from harness_cli.runtime.mcp import Gone
 
 log = logging.getLogger("harness.runtime")
 PAGES = 50
@@ -134,7 +135,7 @@ class Connection:
             return ToolError.of("timeout", f"the MCP server `{self.alias}` gave no answer in time")
         return ToolError.of("unavailable", f"the MCP server `{self.alias}` answered: {exc}")
 
-    def _gone(self) -> "Gone":
+    def _gone(self) -> Gone:
         self._lost = True
         return Gone.of("unavailable", f"the MCP server `{self.alias}` is gone")
 
@@ -206,17 +207,6 @@ class Connection:
             done, _ = await asyncio.wait((self._task,), timeout=CLOSE_S)
         if not done:
             self._task.cancel()
-
-
-class Gone(ToolError):
-    """The server is not there any more: another start may help."""
-
-    @classmethod
-    def of(cls, kind: str, message: str) -> "Gone":
-        """The error, which the caller may answer with a restart."""
-        error = cls(message)
-        error.kind = kind
-        return error
 
 
 @contextlib.asynccontextmanager

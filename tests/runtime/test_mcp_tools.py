@@ -62,6 +62,17 @@ def call(config, text="hi", lock=LOCK, tool=ECHO.tool):
     return act(config, lambda e: e.call(tool, {"text": text}, REQUEST), lock)
 
 
+def test_the_sdk_is_not_loaded_before_a_server_is_needed():
+    code = (
+        "import sys\n"
+        "from harness_cli.records.harness import McpLock\n"
+        "from harness_cli.runtime.mcp import McpExecutor\n"
+        "McpExecutor({}, McpLock(), catalogue=None)\n"
+        "sys.exit('mcp' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("mode", ["plain", "banner", "noise-in-call"])
 def test_an_older_server_answers_whatever_else_it_prints(mode):
     done = call(server(mode))
