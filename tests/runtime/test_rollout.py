@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from live_stage import Stage
 
 from harness_cli.errors import BudgetReached, ProviderError, ToolError
 from harness_cli.models.scripted import ScriptedPolicy, tool_reply
@@ -555,8 +556,6 @@ ACTIONS = st.sampled_from(["allow", "rewrite", "retry", "deny", "fallback", "sup
     channel=st.sampled_from(["public", "private"]),
 )
 def test_whatever_a_model_says_the_rollout_ends_and_its_history_is_valid(answers, gates, channel):
-    from conftest import Stage
-
     stage = Stage()
     hooks = [
         stage.hook(f"h{n}", event, check, action, settings=with_)
