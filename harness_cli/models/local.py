@@ -25,7 +25,8 @@ from harness_cli.errors import MissingExtra, ProviderError, UsageError
 from harness_cli.models.base import Deadline
 from harness_cli.models.builtin.arguments import fill
 from harness_cli.models.builtin.objections import demand
-from harness_cli.models.builtin.reading import Offer, Scene, Turn, read, text_of
+from harness_cli.models.builtin.reading import read, text_of
+from harness_cli.models.builtin.scene import Offer, Scene, Turn
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.vectors import open_vectors
 from harness_cli.models.identity import policy_id

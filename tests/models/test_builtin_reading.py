@@ -15,7 +15,8 @@ from harness_cli.models.builtin.language import language_of, number_of
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import demand, fit, limit_of
 from harness_cli.models.builtin.prompt import described, listing, questions_and_answers, spoken
-from harness_cli.models.builtin.reading import Offer, Turn, read
+from harness_cli.models.builtin.reading import read
+from harness_cli.models.builtin.scene import Offer, Turn
 from harness_cli.models.builtin.similarity import Candidate, Similarity, split_negative
 from harness_cli.models.builtin.skilltext import guide
 from harness_cli.models.builtin.slots import Facts

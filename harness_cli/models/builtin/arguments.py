@@ -15,7 +15,7 @@ from harness_cli.models.builtin.language import (
     options,
 )
 from harness_cli.models.builtin.mentions import Mentions, context_numbers, mentions
-from harness_cli.models.builtin.reading import Offer, Scene
+from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 
 ENUM_FLOOR = 0.18

@@ -5,8 +5,8 @@ import re
 from harness_cli.models.builtin.arguments import takes
 from harness_cli.models.builtin.language import OBLIGATION, features
 from harness_cli.models.builtin.mentions import mentions
-from harness_cli.models.builtin.reading import Offer, Scene
 from harness_cli.models.builtin.routing import declining
+from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for
 from harness_cli.models.builtin.skilltext import Guide

@@ -8,7 +8,7 @@ from typing import Any
 from harness_cli.models.builtin.language import features, is_chinese, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, fit, language_wanted, limit_of, plainly
-from harness_cli.models.builtin.reading import Answer, Scene, Turn
+from harness_cli.models.builtin.scene import Answer, Scene, Turn
 from harness_cli.models.builtin.similarity import Candidate, Similarity, coverage
 from harness_cli.models.builtin.situation import (
     UNCLEAR,

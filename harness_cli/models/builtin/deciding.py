@@ -13,8 +13,9 @@ from harness_cli.models.builtin.hearing import heard, spelt
 from harness_cli.models.builtin.language import clauses, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.objections import Demand, demand
-from harness_cli.models.builtin.reading import Offer, Scene, Turn, Wire, read
+from harness_cli.models.builtin.reading import read
 from harness_cli.models.builtin.routing import declines, route, sent_on
+from harness_cli.models.builtin.scene import Offer, Scene, Turn, Wire
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 from harness_cli.models.builtin.situation import UNCLEAR, lost
 from harness_cli.models.builtin.skilltext import Guide, guide

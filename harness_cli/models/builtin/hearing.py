@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from harness_cli.models.builtin.mentions import mentions
-from harness_cli.models.builtin.reading import Scene
+from harness_cli.models.builtin.scene import Scene
 from harness_cli.models.builtin.similarity import Candidate, Similarity
 from harness_cli.models.builtin.situation import asked_for
 from harness_cli.models.builtin.spelling import corrected, vocabulary

@@ -16,7 +16,7 @@ from harness_cli.models.builtin.language import (
     words,
 )
 from harness_cli.models.builtin.prompt import Listing, Product
-from harness_cli.models.builtin.reading import Scene
+from harness_cli.models.builtin.scene import Scene
 
 NUMBERED = re.compile(
     rf"\b(?:links?|number|no\.?|item|product)\s*#?\s*{N}\b|链接\s*{N}|第?{CJK_N}[号款](?:链接|商品)?"

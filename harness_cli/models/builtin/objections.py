@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from harness_cli.models.builtin.language import is_chinese, language_of
-from harness_cli.models.builtin.reading import Scene, Turn
+from harness_cli.models.builtin.scene import Scene, Turn
 
 _LOAD = re.compile(r"\bload\b|加载", re.IGNORECASE)
 _SKILL = re.compile(r"\bskills?\b|技能", re.IGNORECASE)

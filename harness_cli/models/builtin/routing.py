@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from harness_cli.models.builtin.language import clauses
 from harness_cli.models.builtin.mentions import mentions
-from harness_cli.models.builtin.reading import Offer, Scene
+from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for, cues, happenings, lost
 from harness_cli.models.builtin.skilltext import Guide, ticked

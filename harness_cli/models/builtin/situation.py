@@ -14,7 +14,7 @@ from harness_cli.models.builtin.language import (
 )
 from harness_cli.models.builtin.mentions import NUMBERED, by_name, longest_common, mentions
 from harness_cli.models.builtin.prompt import Listing
-from harness_cli.models.builtin.reading import Scene
+from harness_cli.models.builtin.scene import Scene
 from harness_cli.models.builtin.similarity import Similarity
 
 FAQ_NEAR = 0.62

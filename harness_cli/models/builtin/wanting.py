@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from harness_cli.models.builtin.language import clauses, features
 from harness_cli.models.builtin.mentions import mentions
-from harness_cli.models.builtin.reading import Scene
 from harness_cli.models.builtin.routing import declining
+from harness_cli.models.builtin.scene import Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for, happenings, without_products
 from harness_cli.models.builtin.skilltext import Guide, Pattern, ticked
