@@ -7,6 +7,7 @@ are lists whether bulleted, tabulated or tagged. Nothing is assumed about which 
 import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from harness_cli.models.builtin.language import cjk_runs, features
 
@@ -135,22 +136,38 @@ def described(text: str, names: tuple[str, ...]) -> dict[str, str]:
     """What a text says of each name in a list: `- name: text`, a table row, or tags."""
     found: dict[str, str] = {}
     for name in names:
-        quoted = re.escape(name)
-        patterns = (
-            rf"^[\s>*•+\-\d.)]*[`*\"]*{quoted}[`*\"]*\s*(?:\([^)\n]*\)\s*)?(?:[:：]|—|–|\s-\s)\s*(.+)$",
-            rf"^\s*\|\s*[`*]*{quoted}[`*]*\s*\|\s*(.+?)\s*\|?\s*$",
-            rf"name=\"{quoted}\"[^>]*>\s*([^<]+)",
-            rf"<name>\s*{quoted}\s*</name>\s*<description>\s*([^<]+)",
-        )
         first = text.find(name)
         if first < 0:
             continue
-        for pattern in patterns:
-            match = re.compile(pattern, re.MULTILINE).search(text, _before(text, first))
-            if match:
-                found[name] = match[1].strip()
-                break
+        listed, tagged = _descriptions(name)
+        begin = _before(text, first)
+        in_lines = (p.search(text, begin) for p in listed)
+        in_tags = (p.search(text) for p in tagged)
+        match = next((m for m in chain(in_lines, in_tags) if m), None)
+        if match:
+            found[name] = match[1].strip()
     return found
+
+
+Patterns = tuple[re.Pattern[str], ...]
+
+
+@lru_cache(maxsize=512)
+def _descriptions(name: str) -> tuple[Patterns, Patterns]:
+    """How a name is described in lists and tables, by line, and in tags."""
+    quoted = re.escape(name)
+    listed = (
+        rf"^[\s>*•+\-\d.)]*[`*\"]*{quoted}[`*\"]*\s*(?:\([^)\n]*\)\s*)?(?:[:：]|—|–|\s-\s)\s*(.+)$",
+        rf"^\s*\|\s*[`*]*{quoted}[`*]*\s*\|\s*(.+?)\s*\|?\s*$",
+    )
+    tagged = (
+        rf"name=\"{quoted}\"[^>]*>\s*([^<]+)",
+        rf"<name>\s*{quoted}\s*</name>\s*<description>\s*([^<]+)",
+    )
+    return (
+        tuple(re.compile(p, re.MULTILINE) for p in listed),
+        tuple(re.compile(p, re.MULTILINE) for p in tagged),
+    )
 
 
 def _before(text: str, place: int) -> int:
