@@ -12,7 +12,7 @@ from pathlib import Path
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
-from harness_cli.judges.grounded.focus import Resolver
+from harness_cli.judges.grounded.indexed import Indexed, indexed
 from harness_cli.judges.grounded.language import fold, words
 from harness_cli.judges.grounded.link_checks import check_actions, check_forbidden, check_links
 from harness_cli.judges.grounded.measure_checks import check_measures
@@ -21,7 +21,6 @@ from harness_cli.judges.grounded.property_checks import check_properties, check_
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.stock_checks import check_stock
 from harness_cli.judges.grounded.term_checks import check_terms
-from harness_cli.judges.grounded.world import World, index
 from harness_cli.records.canonical import sha256
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.item import Item
@@ -63,14 +62,14 @@ def source_digest() -> str:
 
 
 class GroundedJudge:
-    """Grades single replies. One instance serves a run; it keeps the last catalogue indexed."""
+    """Grades single replies. One instance serves a run."""
 
     name = "grounded"
 
     def __init__(self) -> None:
         self.id = f"grounded@{source_digest()[:12]}"
-        self._worlds: dict[str, World] = {}
-        self._resolvers: dict[tuple[str, tuple[str, ...]], Resolver] = {}
+        self._catalogue: Catalogue | None = None
+        self._known: Indexed | None = None
 
     async def judge(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
         """The verdict on one trajectory; assertions are the engine's to check."""
@@ -96,8 +95,8 @@ class GroundedJudge:
 
     def read(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Reading:
         """The reply with every check made on it; `findings` holds what they found."""
-        indexed = self._indexed(world)
-        reading = Reading(item, trajectory, indexed, self._resolver(indexed, item))
+        known = self._indexed(world)
+        reading = Reading(item, trajectory, known.world, known.resolver(item))
         if trajectory.reply.strip():
             for check in CHECKS:
                 check(reading)
@@ -111,22 +110,10 @@ class GroundedJudge:
             unscored_reason=reason,
         )
 
-    def _indexed(self, catalogue: Catalogue) -> World:
-        key = catalogue.digest or str(id(catalogue))
-        if key not in self._worlds:
-            self._worlds.clear()
-            self._resolvers.clear()
-            self._worlds[key] = index(catalogue)
-        return self._worlds[key]
-
-    def _resolver(self, world: World, item: Item) -> Resolver:
-        room = item.request.room
-        known = world.catalogue.room(room.id)
-        products = room.products or (known.products if known else ())
-        key = (room.id, products)
-        if key not in self._resolvers:
-            self._resolvers[key] = Resolver(world, products)
-        return self._resolvers[key]
+    def _indexed(self, catalogue: Catalogue) -> Indexed:
+        if self._known is None or self._catalogue is not catalogue:
+            self._catalogue, self._known = catalogue, indexed(catalogue)
+        return self._known
 
 
 def grade(reading: Reading) -> float | None:
