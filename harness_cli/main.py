@@ -4,10 +4,12 @@ import os
 import sys
 import time
 import traceback
+from typing import NoReturn
 
 import typer
 
 from harness_cli.commands._lazy import COMPLETING, EPILOG, LazyGroup, listen
+from harness_cli.commands._surroundings import reader_left, stand_in_streams, system_failure
 from harness_cli.errors import HarnessError
 
 BUG = 70
@@ -50,6 +52,7 @@ def main() -> None:
     if sys.platform == "win32":
         sys.stderr.write("error: harness runs on Linux and macOS\n\nhint: use WSL\n")
         raise SystemExit(2)
+    stand_in_streams()
     began = time.monotonic()
     try:
         run()
@@ -61,29 +64,49 @@ def main() -> None:
 def run() -> None:
     """The program, its errors as messages and exit codes. Always ends in `SystemExit`."""
     try:
-        if COMPLETING in os.environ:
-            from harness_cli.commands._completing import plain_descriptions
-
-            plain_descriptions()
-        elif os.environ.get("HARNESS_LOG"):
-            from harness_cli.store.logs import start_logs
-
-            start_logs()
+        prepare()
         app()
+    except SystemExit:
+        if reader_left():
+            raise SystemExit(0) from None
+        raise
     except HarnessError as exc:
-        sys.stderr.write(f"error: {exc}\n")
-        if exc.hint:
-            sys.stderr.write(f"\nhint: {exc.hint}\n")
-        raise SystemExit(exc.exit_code) from exc
+        refuse(exc)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:
         # The reader of our output went away (`harness … | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
+    except OSError as exc:
+        failure = system_failure(exc)
+        if failure is None:
+            report_bug(exc)
+            raise SystemExit(BUG) from None
+        refuse(failure)
     except Exception as exc:  # noqa: BLE001  the one place where a bug becomes an exit code
         report_bug(exc)
         raise SystemExit(BUG) from None
+
+
+def prepare() -> None:
+    """What the environment asks for before a verb runs."""
+    if COMPLETING in os.environ:
+        from harness_cli.commands._completing import plain_descriptions
+
+        plain_descriptions()
+    elif os.environ.get("HARNESS_LOG"):
+        from harness_cli.store.logs import start_logs
+
+        start_logs()
+
+
+def refuse(error: HarnessError) -> NoReturn:
+    """What went wrong, what to do, and the exit code."""
+    sys.stderr.write(f"error: {error}\n")
+    if error.hint:
+        sys.stderr.write(f"\nhint: {error.hint}\n")
+    raise SystemExit(error.exit_code) from error
 
 
 def log_end(code: object, seconds: float) -> None:
@@ -101,9 +124,12 @@ def report_bug(exc: Exception) -> None:
 
     text = "".join(traceback.format_exception(exc))
     sys.stderr.write(text)
-    path = write_bug_report(text)
+    try:
+        kept = f"the file {write_bug_report(text)}"
+    except OSError:
+        kept = "the lines above"
     sys.stderr.write(f"\nerror: a bug in harness: {type(exc).__name__}\n")
-    sys.stderr.write(f"\nhint: please report it with the file {path}\n")
+    sys.stderr.write(f"\nhint: please report it with {kept}\n")
 
 
 if __name__ == "__main__":

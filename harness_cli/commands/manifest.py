@@ -56,6 +56,7 @@ def verify(
         line(f"{n}: {'verified' if verified(checks) else 'WRONG'} ({open_} not re-checked)")
     if not good:
         note("error: a manifest does not hold")
+        note("\nhint: the lines marked `wrong` say what differs; serve nothing that rests on it")
         raise typer.Exit(1)
 
 

@@ -49,6 +49,19 @@ def write_atomic(path: Path, data: bytes) -> None:
     The temporary file lies beside the target (rename is atomic only within a file system) and
     both file and folder are synced, so that the name survives a power cut.
     """
+    try:
+        _write_beside(path, data)
+    except OSError as exc:
+        exc.filename = str(path)  # the name that was asked for; a full disk names none
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_beside(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -61,11 +74,6 @@ def write_atomic(path: Path, data: bytes) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,5 +1,12 @@
 """`manifest verify`: every bound digest made anew from the repository. No network, no key."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
 from harness_cli.errors import HarnessError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
@@ -15,6 +22,7 @@ from harness_cli.release.manifest import (
 )
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
+from harness_cli.store.tree import EXECUTABLE, FILE, Entry
 
 
 def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
@@ -46,15 +54,20 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
 
 
 def evalset_digests(project: Project, manifest: Manifest) -> dict[str, str]:
-    """Digests of the bound evalsets and their catalogue, from a checkout of the bound commit.
+    """Digests of the bound evalsets and their catalogue, from a copy of the bound commit.
+
+    The copy lies in a temporary folder: verifying writes nothing into the repository.
 
     Raises `HarnessError` where the commit is not here or its files do not load.
     """
     bound = manifest.predicate
     repo = Repo.open(project.evalsets)
     found = {}
-    with repo.worktree(str(bound.harness.get("evalsets_commit"))) as path:
-        there = Project.read(path / repo.relative(project.root))
+    with TemporaryDirectory(prefix="harness-verify-") as made:
+        rev = str(bound.harness.get("evalsets_commit"))
+        write_files(repo.files(rev, project.evalsets), Path(made, "evalsets"))
+        config = msgspec.structs.replace(project.config, evalsets="evalsets")
+        there = replace(project, root=Path(made), config=config)
         for run in bound.evidence:
             key = f"{run.evalset}/{run.split}" if run.split else run.evalset
             reason = f"verify {bound.id}"
@@ -63,6 +76,15 @@ def evalset_digests(project: Project, manifest: Manifest) -> dict[str, str]:
             if evalset.world.digest:  # bare prompts have no catalogue
                 found["catalogue"] = evalset.world.digest
     return found
+
+
+def write_files(files: Mapping[str, Entry], folder: Path) -> None:
+    """Plain files of a revision under `folder`; links and submodules are left out."""
+    for name, entry in files.items():
+        path = folder / name
+        if entry.mode in (FILE, EXECUTABLE) and ".." not in path.parts:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(entry.data)
 
 
 def verified(checks: list[Check]) -> bool:

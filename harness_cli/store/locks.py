@@ -13,6 +13,8 @@ import msgspec
 from harness_cli.errors import Locked
 
 IfLocked = Literal["skip", "wait", "fail"]
+LOOK_S = 1.0
+"""A holder without a name is about to write it, or only looks who holds the lock: wait it out."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -65,7 +67,7 @@ def locked(
 def holder_of(path: Path) -> Holder | None:
     """Who holds the lock now; None when it is free."""
     try:
-        with path.open("r+b") as file:
+        with path.open("rb") as file:  # looking must work in a folder that is read-only
             if _try(file):
                 return None
             return _read(file)
@@ -74,11 +76,16 @@ def holder_of(path: Path) -> Holder | None:
 
 
 def _acquire(file: IO[bytes], path: Path, *, if_locked: IfLocked, timeout_s: float | None) -> None:
-    end = None if timeout_s is None else time.monotonic() + timeout_s
+    start = time.monotonic()
+    end = None if timeout_s is None else start + timeout_s
     while not _try(file):
         late = end is not None and time.monotonic() >= end
+        holder = _read(file)
+        if not holder.pid and time.monotonic() < start + LOOK_S:
+            time.sleep(0.01)
+            continue
         if if_locked != "wait" or late:
-            raise _refusal(path, _read(file))
+            raise _refusal(path, holder)
         time.sleep(0.1)
 
 

@@ -24,7 +24,8 @@ from harness_cli.store.tree import GITLINK, Entry, decode_path, tree_id
 try:
     from git import Git
 except ImportError as exc:  # GitPython refuses to load where it finds no git
-    raise RepoError(f"git cannot be used: {exc}", hint="install git 2.34 or newer") from exc
+    told = str(exc).partition("\n")[0]
+    raise RepoError(f"git cannot be used: {told}", hint="install git 2.34 or newer") from exc
 
 __all__ = ["Entry", "LogEntry", "Repo"]
 

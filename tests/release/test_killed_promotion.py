@@ -137,3 +137,10 @@ def test_a_rollback_waits_for_git_as_well(project):
     with pytest.raises(RepoError, match="another git command"):
         roll_back(project, "dev", axes=frozenset({"harness"}), by="Ann", reason="")
     assert read_channel(project.manifests, "dev") == before
+
+
+def test_verifying_writes_nothing_into_the_repository(project):
+    promoted(project)
+    (project.root / ".git" / "worktrees").write_text("no worktree can be made here")
+    for name in list_manifests(project.manifests):
+        assert verified(verify(project, name)[1])

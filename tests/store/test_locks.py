@@ -17,6 +17,14 @@ with locked(Path(sys.argv[1]), what="a long run"):
     time.sleep(float(sys.argv[2]))
 """
 
+LOOK = """
+import fcntl, sys, time
+with open(sys.argv[1], "rb") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("looking", flush=True)
+    time.sleep(0.3)
+"""
+
 
 @pytest.fixture
 def holder(tmp_path):
@@ -100,3 +108,16 @@ def test_a_lock_of_another_boot_says_so(tmp_path, monkeypatch, holder):
 def test_a_lock_file_nobody_holds_is_free_whatever_it_says(tmp_path):
     (tmp_path / "lock").write_text("{half a rec")
     assert holder_of(tmp_path / "lock") is None
+
+
+def test_looking_who_holds_a_lock_needs_no_right_to_write_and_disturbs_nobody(tmp_path):
+    path = tmp_path / "lock"
+    path.touch(mode=0o444)
+    assert holder_of(path) is None
+    looks = subprocess.Popen(
+        [sys.executable, "-c", LOOK, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert looks.stdout.readline() == "looking\n"
+    with locked(path, what="me"):  # held by the one who looks, without a name: waited out
+        pass
+    looks.communicate()
