@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness_cli.errors import BadFile
-from harness_cli.harness.decode_fixes import fix_for
 from harness_cli.harness.findings import Finding, of_error
+from harness_cli.records.decode_fixes import fix_for
 from harness_cli.records.reader import decode, line_of, load_yaml, text_of
 
 T = TypeVar("T")

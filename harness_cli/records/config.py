@@ -4,13 +4,15 @@ from typing import Literal
 
 import msgspec
 
+from harness_cli.records.bounds import AtLeastOne, NotNegative, Positive, Share
+
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars per million tokens. A policy without one has unknown cost, never 0."""
 
-    input: float
-    output: float
-    cached: float | None = None
+    input: NotNegative
+    output: NotNegative
+    cached: NotNegative | None = None
 
 
 class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,20 +37,20 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Name of the policy that answers when one call of this one fails."""
     pipeline: str = "default"
     """Variant of the prompt pipeline, `compact` for small contexts."""
-    context: int | None = None
+    context: AtLeastOne | None = None
     """Context length in tokens, where it bounds the prompt."""
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    attempt_timeout_s: float = 60.0
-    total_timeout_s: float = 180.0
-    stall_timeout_s: float = 20.0
-    max_attempts: int = 5
+    max_tokens: AtLeastOne | None = None
+    temperature: NotNegative | None = None
+    top_p: Share | None = None
+    attempt_timeout_s: Positive = 60.0
+    total_timeout_s: Positive = 180.0
+    stall_timeout_s: Positive = 20.0
+    max_attempts: AtLeastOne = 5
     script: str | None = None
     """File of scripted replies (`scripted`) or a cassette (`replay`)."""
     send_back_reasoning: bool = False
     """Send `reasoning_content` of tool turns back, which DeepSeek's V4 demands."""
-    concurrency: int | None = None
+    concurrency: AtLeastOne | None = None
     sha256: str | None = None
 
 
@@ -64,19 +66,19 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bounds of one request, METHODS §1. None is unbounded."""
 
-    rounds: int = 4
-    first_call_s: float | None = None
-    later_call_s: float | None = None
-    tool_s: float = 5.0
-    hook_s: float = 2.0
-    trajectory_s: float | None = None
-    fallback_s: float = 4.0
+    rounds: AtLeastOne = 4
+    first_call_s: Positive | None = None
+    later_call_s: Positive | None = None
+    tool_s: Positive = 5.0
+    hook_s: Positive = 2.0
+    trajectory_s: Positive | None = None
+    fallback_s: Positive = 4.0
     """The compact fallback route's own bound, within end-to-end."""
-    end_to_end_s: float | None = None
+    end_to_end_s: Positive | None = None
     enforce_end_to_end: bool = False
-    stall_s: float = 20.0
+    stall_s: Positive = 20.0
     """A stream that says nothing for so long is stalled, under every profile."""
-    call_ceiling_s: float = 600.0
+    call_ceiling_s: Positive = 600.0
     """One model call with its retries, where the profile sets no bound: the loop's own clock."""
 
 

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness_cli.records.bounds import AtLeastOne, Count, Positive, Share
+
 GateKind = Literal[
     "latency", "regression", "capability", "judge", "tools", "provenance", "approvals"
 ]
@@ -19,24 +21,24 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     evalset: str | None = None
     split: str | None = None
     metric: str = "avg"
-    minimum_n: int = 30
-    margin: float = 0.02
+    minimum_n: AtLeastOne = 30
+    margin: Share = 0.02
     """Non-inferiority margin on `metric`, as a share."""
     floor: float | None = None
     """Least mean of `metric`, whatever the incumbent reaches."""
-    bound_s: float = 15.0
-    attainment: float = 0.99
-    warm_up: int = 10
+    bound_s: Positive = 15.0
+    attainment: Share = 0.99
+    warm_up: Count = 10
     must_pass: tuple[str, ...] = ()
     """Tags or categories whose items may not regress at all."""
-    max_regressed: int | None = None
+    max_regressed: Count | None = None
     accept_judges: tuple[str, ...] = ()
-    agreement: dict[str, float] = {}
+    agreement: dict[str, Share] = {}
     """Metric → agreement floor (METHODS §3: accuracy 0.90, effectiveness 0.80)."""
-    approvals: int = 1
+    approvals: AtLeastOne = 1
     approvers: tuple[str, ...] = ()
-    max_unscored: float = 0.02
-    max_errored: float = 0.02
+    max_unscored: Share = 0.02
+    max_errored: Share = 0.02
 
 
 class GatesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,7 +5,6 @@ The only module that imports PyYAML, and only its safe C loader.
 
 import math
 import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,11 +13,10 @@ import yaml
 
 from harness_cli.errors import BadFile
 from harness_cli.records.aliases import refuse_many
+from harness_cli.records.decode_fixes import STEP, UNKNOWN, hint_for
 
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
-_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+|\.\.\.)\]")
 
 
 class _Loader(yaml.CSafeLoader):
@@ -68,12 +66,23 @@ def _finite(loader: _Loader, node: yaml.ScalarNode) -> float:
     return number
 
 
+def _no_nul(loader: _Loader, node: yaml.ScalarNode) -> str:
+    """Text; `"\\0"` in it names no file and no variable, and no person means it."""
+    text = str(loader.construct_scalar(node))
+    if "\0" in text:
+        raise yaml.constructor.ConstructorError(
+            None, None, "a text must not hold NUL", node.start_mark
+        )
+    return text
+
+
 class _Strings(yaml.CBaseLoader):
     """Every scalar as the text that stands in the file: `1.0` stays `1.0`, `yes` stays `yes`."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor("tag:yaml.org,2002:float", _finite)
+_Loader.add_constructor("tag:yaml.org,2002:str", _no_nul)
 _Strings.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor(
     "tag:yaml.org,2002:timestamp",
@@ -90,7 +99,7 @@ def decode(kind: type[T], value: Any, *, where: str = "value") -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
         message, path = _split(str(exc))
-        raise BadFile(f"{where}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+        raise BadFile(f"{where}: {message}{_at(path)}", hint=hint_for(message, kind, path)) from exc
 
 
 def read_yaml(path: Path, kind: type[T], *, name: str | None = None) -> T:
@@ -105,9 +114,11 @@ def parse_yaml(text: str, kind: type[T], *, name: str) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
         message, path = _split(str(exc))
-        unknown = _UNKNOWN.search(message)
+        unknown = UNKNOWN.search(message)
         line = line_of(text, path + (f".{unknown['name']}" if unknown else ""))
-        raise BadFile(f"{name}:{line}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+        raise BadFile(
+            f"{name}:{line}: {message}{_at(path)}", hint=hint_for(message, kind, path)
+        ) from exc
 
 
 def load_yaml(text: str, *, name: str) -> Any:
@@ -190,7 +201,7 @@ def parse_json(text: str | bytes, kind: type[T], *, name: str) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as exc:
         message, path = _split(str(exc))
-        raise BadFile(f"{name}: {message}{_at(path)}", hint=_hint(message, kind)) from exc
+        raise BadFile(f"{name}: {message}{_at(path)}", hint=hint_for(message, kind, path)) from exc
     except msgspec.DecodeError as exc:
         raise BadFile(f"{name}: {exc}", hint="the file is cut short or no JSON") from exc
     except RecursionError as exc:
@@ -231,7 +242,7 @@ def line_of(text: str, path: str) -> int:
     except yaml.YAMLError:
         return 1
     line = node.start_mark.line + 1 if node else 1
-    for step in _STEP.finditer(path.removeprefix("$")):
+    for step in STEP.finditer(path.removeprefix("$")):
         found = _child(node, step)
         if found is None:
             break
@@ -261,27 +272,6 @@ def _split(message: str) -> tuple[str, str]:
 
 def _at(path: str) -> str:
     return "" if path == "$" else f" at `{path.removeprefix('$.')}`"
-
-
-def _hint(message: str, kind: Any) -> str | None:
-    unknown = _UNKNOWN.search(message)
-    if not unknown:
-        return None
-    near = get_close_matches(unknown["name"], sorted(_field_names(kind)), n=1, cutoff=0.5)
-    return f"did you mean `{near[0]}`?" if near else "remove the key, nothing reads it"
-
-
-def _field_names(kind: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
-    """Every key that any record reachable from `kind` has; the nearest one is offered."""
-    if kind in seen:
-        return set()
-    names: set[str] = set()
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        for field in msgspec.structs.fields(kind):
-            names |= {field.encode_name} | _field_names(field.type, seen | {kind})
-    for part in getattr(kind, "__args__", ()):
-        names |= _field_names(part, seen)
-    return names
 
 
 def yaml_tree(text: str, *, name: str) -> Any:

@@ -103,12 +103,13 @@ def rolled_back(
             f"channel `{channel.name}` serves nothing, so nothing can be undone",
             hint="`harness status` lists the channels that serve",
         )
+    now = content(manifests, policy, "policy"), content(manifests, harness, "harness")
     if "policy" in axes:
         policy = previous(channel, "policy", manifests)
     if "harness" in axes:
         harness = previous(channel, "harness", manifests)
-    pair = pair_of(manifests[policy], manifests[harness])
-    if pair == pair_of(manifests[channel.policy or ""], manifests[channel.harness or ""]):
+    pair = content(manifests, policy, "policy"), content(manifests, harness, "harness")
+    if pair == now:
         raise HarnessError(
             f"channel `{channel.name}` has no earlier state to go back to",
             hint="`harness promote` brings another pair there",
@@ -144,6 +145,11 @@ def previous(channel: Channel, axis: str, manifests: dict[str, Manifest]) -> str
             del stack[stack.index(value) + 1 :]
         elif not stack or content(manifests, stack[-1], axis) != content(manifests, value, axis):
             stack.append(value)
+    if not stack:
+        raise HarnessError(
+            f"the history of channel `{channel.name}` names no {axis}",
+            hint=f"bring `channels/{channel.name}.json` back from git",
+        )
     return stack[-2] if len(stack) > 1 else stack[-1]
 
 

@@ -83,7 +83,11 @@ class RunFolder:
 
     def config(self) -> RunConfig:
         """What was asked."""
-        return read_json(self.path / "run.json", RunConfig, name=f"{self.id}/run.json")
+        try:
+            return read_json(self.path / "run.json", RunConfig, name=f"{self.id}/run.json")
+        except BadFile as exc:
+            hint = f"the run is damaged: move `{self.path}` out of the way"
+            raise BadFile(str(exc), hint=hint) from exc
 
     def report(self) -> Report:
         """The report, without items. Raises `BadFile` when the run never wrote one."""

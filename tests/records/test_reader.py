@@ -18,6 +18,8 @@ from harness_cli.records.reader import (
 )
 from harness_cli.records.run import RunConfig
 
+# ruff: noqa: E501  rows of tables read best on one line
+
 GATES = """\
 schema: 1
 gates:
@@ -175,3 +177,27 @@ def test_a_file_that_cannot_be_read_is_bad_with_the_reason(tmp_path):
     (tmp_path / "f").symlink_to(tmp_path / "f")
     with pytest.raises(BadFile, match="cannot be read: Too many levels of symbolic links"):
         read_text(tmp_path / "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said", "hint"),
+    [
+        ("gates: [{name: a, kind: judge, approvals: 0}]", GatesFile, ">= 1 at `gates[0].approvals`", "range"),
+        ("gates: [{name: a, kind: judge, margin: 3}]", GatesFile, "<= 1.0 at `gates[0].margin`", "range"),
+        ("gates: [{name: a, kind: judge, minimum_n: -3}]", GatesFile, ">= 1 at", "range"),
+        ("gates: [{name: a, kind: judge, max_errored: -0.1}]", GatesFile, ">= 0.0 at", "range"),
+        ("limits: {production: {tool_s: -1}}", ProjectConfig, "> 0.0 at `limits[...].tool_s`", "range"),
+        ("limits: {production: {rounds: 0}}", ProjectConfig, ">= 1 at", "range"),
+        ("policies: {x: {kind: openai, max_attempts: 0}}", ProjectConfig, ">= 1 at", "range"),
+        ("policies: {x: {kind: openai, price: {input: -1, output: 1}}}", ProjectConfig, ">= 0.0", "range"),
+        ("policy: 3", ProjectConfig, "Expected `str`, got `int` at `policy`", "in quotes"),
+        ("gates: [{name: a, kind: magic}]", GatesFile, "at `gates[0].kind`", "known: approvals, capability"),
+        ("gates: [{name: a}]", GatesFile, "missing required field `kind`", "add `kind: …`"),
+        ('runs: "a\\0b"', ProjectConfig, "a text must not hold NUL", ""),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_with_its_place_and_what_to_write(text, kind, said, hint):
+    message, advice = refused(text, kind)
+    assert message.startswith("f.yaml:1:")
+    assert said in message
+    assert hint in advice

@@ -87,3 +87,19 @@ def test_a_channel_comes_back_from_disk_as_it_was(tmp_path):
     channel = promoted("m1", "m2")
     write_channel(tmp_path, channel)
     assert read_channel(tmp_path, "dev") == channel
+
+
+@pytest.mark.parametrize(
+    "channel", [promoted("gone"), promoted("m1", "gone"), promoted("gone", "m1")]
+)
+def test_a_manifest_that_is_not_there_is_named(channel):
+    with pytest.raises(UsageError, match="no manifest named `gone`") as caught:
+        rolled_back(channel, MADE, axes=BOTH, by="Ann", at="t")
+    assert "m1" in (caught.value.hint or "")
+
+
+def test_a_history_that_names_nothing_is_refused():
+    channel = Channel(name="dev", policy="m1", harness="m1")
+    with pytest.raises(HarnessError, match="names no policy") as caught:
+        rolled_back(channel, MADE, axes=BOTH, by="Ann", at="t")
+    assert "git" in (caught.value.hint or "")

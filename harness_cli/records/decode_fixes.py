@@ -4,11 +4,16 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
+import msgspec
 from msgspec import inspect
 
+STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+|\.\.\.)\]")
+"""One step of msgspec's path: a key, an index, or `...` for any key of a map."""
+UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 _ENUM = re.compile(r"Invalid enum value (?P<value>.+?)(?: - at|$)")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`")
+_RANGE = re.compile(r"Expected `(?:int|float)[^`]*` (?:[<>]=?|that)")
 _WANTED = {
     "str": "write text, in quotes where YAML would read something else",
     "int": "write a whole number without quotes",
@@ -30,6 +35,8 @@ def fix_for(cause: str, kind: Any, steps: list[str | int]) -> str:
         near = get_close_matches(wrong["value"].strip("'\""), known, n=1)
         meant = f"did you mean `{near[0]}`? " if near else ""
         return f"{meant}known: {', '.join(known)}" if known else ""
+    if _RANGE.search(cause):
+        return "choose a number in that range"
     wanted = _EXPECTED.search(cause)
     parts = [_WANTED[w] for w in (wanted["wanted"].split(" | ") if wanted else ()) if w in _WANTED]
     return parts[0] if parts else ""
@@ -61,3 +68,27 @@ def _into(outer: inspect.Type, step: str | int) -> list[inspect.Type]:
     if isinstance(outer, inspect.TupleType) and isinstance(step, int):
         return list(outer.item_types[step : step + 1])
     return []
+
+
+def hint_for(message: str, kind: Any, path: str) -> str | None:
+    """The fix for msgspec's message about the value at its path (`$.a.b[0]`)."""
+    unknown = UNKNOWN.search(message)
+    if not unknown:
+        found = STEP.finditer(path.removeprefix("$"))
+        steps = [m["key"] or (int(m["index"]) if m["index"].isdigit() else "") for m in found]
+        return fix_for(message, kind, steps) or None
+    near = get_close_matches(unknown["name"], sorted(_field_names(kind)), n=1, cutoff=0.5)
+    return f"did you mean `{near[0]}`?" if near else "remove the key, nothing reads it"
+
+
+def _field_names(kind: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
+    """Every key that any record reachable from `kind` has; the nearest one is offered."""
+    if kind in seen:
+        return set()
+    names: set[str] = set()
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for field in msgspec.structs.fields(kind):
+            names |= {field.encode_name} | _field_names(field.type, seen | {kind})
+    for part in getattr(kind, "__args__", ()):
+        names |= _field_names(part, seen)
+    return names
