@@ -114,7 +114,9 @@ def _diff_units(title: str, old: list[_Unit], new: list[_Unit]) -> Iterator[Text
                 found.append(TextChange(title, unit.kind, "changed", twin.text, unit.text))
         gone += rest_old
         come += rest_new
-    for unit in [u for u in come if u in gone]:
+    for unit in list(come):
+        if unit not in gone:  # gone from elsewhere once may come twice
+            continue
         gone.remove(unit)
         come.remove(unit)
         found.append(TextChange(title, unit.kind, "moved", unit.text, unit.text))

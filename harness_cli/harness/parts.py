@@ -1,5 +1,6 @@
 """Files of a harness by what they are: each read on its own, every mistake collected."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -22,6 +23,8 @@ from harness_cli.store.tree import EXECUTABLE, FILE, GITLINK, SYMLINK, Entry
 
 JUDGES, CLASSES = "judges", "failure_classes"
 PIPELINE = "prompts/pipeline"
+_MARKS = tuple(re.compile(m, re.MULTILINE) for m in (rb"^<{7} ", rb"^={7}\r?$", rb"^>{7} "))
+"""What git writes around the sides of a merge, in this order."""
 
 
 @dataclass
@@ -98,6 +101,17 @@ def collect(files: Mapping[str, Entry]) -> Parts:
     return parts
 
 
+def _conflict(data: bytes) -> int | None:
+    """Where an unresolved merge begins."""
+    start, at = None, 0
+    for mark in _MARKS:
+        found = mark.search(data, at)
+        if found is None:
+            return None
+        start, at = found.start() if start is None else start, found.end()
+    return start
+
+
 def _unfit(path: str, entry: Entry) -> Finding | None:
     """Links and submodules are never followed; names must be plain."""
     if entry.mode in (SYMLINK, GITLINK):
@@ -116,6 +130,15 @@ def _unfit(path: str, entry: Entry) -> Finding | None:
             rule="file/name",
             message="line breaks, control characters or bytes that are no UTF-8 in the name",
             fix="rename the file",
+        )
+    start = _conflict(entry.data)
+    if start is not None:
+        return Finding(
+            path=path,
+            line=entry.data.count(b"\n", 0, start) + 1,
+            rule="file/conflict",
+            message="the two sides of a merge stand here, with git's marks between them",
+            fix="keep one side, remove the marks",
         )
     return None
 

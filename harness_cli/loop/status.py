@@ -53,7 +53,7 @@ def status_of(project: Project) -> Status:
     for channel in list_channels(project.manifests):
         policy = manifests.get(channel.policy or "")
         harness = manifests.get(channel.harness or "")
-        last = channel.history[-1]
+        last = channel.history[-1] if channel.history else None
         channels.append(
             Switches(
                 channel=channel.name,
@@ -61,8 +61,8 @@ def status_of(project: Project) -> Status:
                 policy=policy.predicate.policy["id"] if policy else None,
                 harness_manifest=channel.harness,
                 harness=harness.predicate.harness["tree"] if harness else None,
-                since=last.at,
-                by=last.by,
+                since=last.at if last else "unknown",
+                by=last.by if last else "unknown",
                 proven=bool(policy and harness and pair_of(policy, harness) in pairs),
             )
         )

@@ -342,3 +342,14 @@ def test_the_loader_of_skills_may_be_called_anything():
     )
     files = {"tools/load_skill.yaml": None, "tools/open_module.yaml": renamed}
     assert check_files(changed_files(files)) == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_unresolved_merge_is_an_error_at_its_line(end):
+    sides = end.join(["A.", "<<<<<<< HEAD", "B.", "=======", "C.", ">>>>>>> side", ""])
+    found = check_files(changed_files({"fallback.md": sides}))
+    [finding] = [f for f in found if f.level == "error"]
+    assert (finding.rule, finding.line, finding.level) == ("file/conflict", 2, "error")
+    assert finding.fix
+    rules = end.join(["A heading", "=======", "text", ">>>>>>> quoted", "<<<<<<< drawn", ""])
+    assert check_files(changed_files({"fallback.md": rules})) == []

@@ -154,6 +154,11 @@ def test_sections_come_go_and_nested_lines_belong_to_their_rule():
     ]
 
 
+def test_a_rule_that_moves_and_is_doubled_has_moved_once_and_come_once():
+    found = [(c.unit, c.action) for c in diff_text("- a\n- b\n- a", "- b\n- a\n- a\n- a")]
+    assert sorted(found) == [("rule", "added"), ("rule", "moved")]
+
+
 WORDS = st.lists(st.sampled_from(["# A", "## B", "- rule a", "- rule b", "text", ""]), max_size=8)
 
 

@@ -13,6 +13,7 @@ from harness_cli.harness.load import load_state
 from harness_cli.loop.doctor import examine
 from harness_cli.loop.scaffold import make_project
 from harness_cli.loop.status import status_of
+from harness_cli.records.canonical import write_json
 from harness_cli.store.project import Project
 
 
@@ -151,3 +152,10 @@ def test_a_value_that_looks_like_a_key_is_refused(tmp_path):
     )
     assert "looks like a secret" in done.stdout
     assert "sk-proj" not in done.stdout + done.stderr
+
+
+def test_a_channel_without_history_is_shown(tmp_path):
+    made = make_project(tmp_path / "shop")
+    write_json(made.root / "manifests/channels/dev.json", {"name": "dev", "policy": "m"})
+    [channel] = status_of(Project.find(made.root)).channels
+    assert (channel.since, channel.by, channel.proven) == ("unknown", "unknown", False)

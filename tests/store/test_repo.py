@@ -160,6 +160,14 @@ def test_names_with_newlines_blanks_and_no_ascii_survive(place):
     assert repo.files("HEAD", place / "h") == found
 
 
+@pytest.mark.parametrize("name", ["a\nb", " a b ", "店", "a'$(id)\"", "\n"])
+def test_a_repository_may_lie_in_a_folder_of_any_name(place, tmp_path, name):
+    moved = place.rename(tmp_path / name)
+    repo = Repo.open(moved / "h")
+    assert (repo.root, repo.git_dir, repo.kind) == (moved, moved / ".git", "plain")
+    assert repo.working_files(moved / "h") == repo.files("HEAD", moved / "h")
+
+
 def test_links_and_submodules_come_as_entries_and_are_not_followed(place, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("secret")
