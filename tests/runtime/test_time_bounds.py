@@ -179,6 +179,14 @@ def test_a_regular_expression_that_spins_is_a_failed_hook_and_closed_means_refus
     assert "0.1 s" in event.reason
 
 
+@pytest.mark.parametrize("pattern", [r"(a|aa)+$", r"(a{1,10})+$", r"(a?b?)*$", r"(?:(?:a|b|ab))*$"])
+def test_a_choice_or_a_short_repeat_inside_a_repeat_is_stopped_as_well(pattern):
+    started = time.monotonic()
+    with pytest.raises(HookError, match="more than"), bounded(0.1):
+        find(compiled(pattern), "ab" * 40 + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" + "!", 0.1)
+    assert time.monotonic() - started < 5
+
+
 def test_a_spinning_expression_is_stopped_away_from_the_main_thread_as_well():
     found = []
 
@@ -209,6 +217,10 @@ def test_a_risky_expression_still_finds_what_it_should_away_from_the_main_thread
         (r"(a+)+$", True),
         (r".*a.*b", True),
         (r"(?:x|y*)*", True),
+        (r"(a|aa)+$", True),
+        (r"(a{1,10})+$", True),
+        (r"(?:ab){2}+c", False),
+        (r"(?:[ab]c)+d", False),
         (r"\bfree.*shipping\b", False),
         (r"\d{1,4} yuan", False),
         (r"(guarantee|promise)[a-z]*", False),

@@ -1,9 +1,9 @@
 """Regular expressions of hooks, bounded: a pattern that backtracks without end is stopped.
 
 Texts are looked at in windows of `WINDOW` characters, which alone bounds a pattern with at most one
-unbounded repeat (quadratic, a tenth of a second at worst). One with more, or with one inside
-another, may take for ever: on the main thread a virtual interval timer (CPU seconds of this
-process, so a loaded machine costs nothing) interrupts the `re` engine, which looks for signals
+unbounded repeat (quadratic, a tenth of a second at worst). One with more, or with a repeat or a
+choice inside one, may take for ever: on the main thread a virtual interval timer (CPU seconds of
+this process, so a loaded machine costs nothing) interrupts the `re` engine, which looks for signals
 while it matches; elsewhere no timer can, and a child process matches under a wall clock. The timer
 is set when the first text comes that is long enough for its pattern to take `STEPS`: most comments
 and replies are a line.
@@ -147,7 +147,8 @@ def _search_apart(pattern: str, text: str, seconds: float) -> str | None:
 
 
 def may_spin(pattern: str) -> bool:
-    """Whether matching can take more than quadratic time: two unbounded repeats, or one in one."""
+    """Whether matching can take more than quadratic time: two unbounded repeats, or one that holds
+    a repeat or a choice."""
     return _spins(pattern)[0] > 1
 
 
@@ -170,17 +171,32 @@ def _spins(pattern: str) -> tuple[int, float]:
 
 
 def _repeats(items: Any) -> int:
-    """Unbounded repeats on one path; one that holds another counts as many."""
+    """Unbounded repeats on one path; one that holds another, or a choice, counts as many."""
     count = 0
     for item in items:
         if isinstance(item, tuple) and len(item) == 2 and str(item[0]).endswith("REPEAT"):
             low, high, inner = item[1]
-            within = _repeats(list(inner))
             unbounded = high - low > BOUNDED
+            within = _repeats(list(inner))
+            if unbounded and within == 0:
+                within = int(_ambiguous(list(inner)))
             count += within + (1 + (NESTED - 1) * within if unbounded else 0)
         elif isinstance(item, tuple | list) or type(item).__name__ == "SubPattern":
             count += _repeats(list(item))
     return count
+
+
+def _ambiguous(items: Any) -> bool:
+    """Whether a text can be read in several ways: a choice, or a repeat of any length."""
+    for item in items:
+        if isinstance(item, tuple) and len(item) == 2:
+            name = str(item[0])
+            if name == "BRANCH" or (name.endswith("REPEAT") and item[1][0] != item[1][1]):
+                return True
+        inner = isinstance(item, tuple | list) or type(item).__name__ == "SubPattern"
+        if inner and _ambiguous(list(item)):
+            return True
+    return False
 
 
 def _ways(items: Any) -> float:
