@@ -103,9 +103,11 @@ def prepare() -> None:
 
 def refuse(error: HarnessError) -> NoReturn:
     """What went wrong, what to do, and the exit code."""
-    sys.stderr.write(f"error: {error}\n")
+    from harness_cli.commands._show import plain
+
+    sys.stderr.write(f"error: {plain(str(error))}\n")
     if error.hint:
-        sys.stderr.write(f"\nhint: {error.hint}\n")
+        sys.stderr.write(f"\nhint: {plain(error.hint)}\n")
     raise SystemExit(error.exit_code) from error
 
 

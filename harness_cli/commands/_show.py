@@ -5,12 +5,18 @@ The tables are rich's, without colour when NO_COLOR is set or stdout is no termi
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but tab and line feed: what moves a cursor or writes a window's title."""
+_NO_COLOUR = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f]|\x1b(?!\[[0-9;]*m)")
+"""The same, less colours and what JSON may hold unescaped."""
 
 
 def emit_json(value: Any) -> None:
@@ -24,12 +30,12 @@ def emit_json(value: Any) -> None:
 
 def line(text: str = "") -> None:
     """One line of data."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(_shown(text) + "\n")
 
 
 def note(text: str) -> None:
     """One line beside the data: progress, hints, what was written where."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(_shown(text) + "\n")
     sys.stderr.flush()
 
 
@@ -43,6 +49,21 @@ def step_summary(markdown: str) -> None:
             file.write(markdown)
     except OSError as exc:  # the result stands all the same
         note(f"warning: $GITHUB_STEP_SUMMARY `{target}` cannot be written: {exc.strerror}")
+
+
+def plain(text: str) -> str:
+    """Text of models, tools and viewers for a terminal: no secrets, and nothing that steers it."""
+    from harness_cli.store.redact import redact
+
+    return _STEERING.sub(_escaped, redact(text))
+
+
+def _shown(text: str) -> str:
+    return _NO_COLOUR.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0]):02x}"
 
 
 def interactive() -> bool:
@@ -88,7 +109,7 @@ def _cell(value: Any) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return _STEERING.sub(_escaped, str(value))
 
 
 def _is_number(text: str) -> bool:

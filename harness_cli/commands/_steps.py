@@ -2,7 +2,7 @@
 
 import json
 
-from harness_cli.commands._show import note
+from harness_cli.commands._show import note, plain
 from harness_cli.records.chat import ChatReply
 from harness_cli.records.trajectory import HookEvent, ToolCall
 from harness_cli.runtime.session import Seen
@@ -46,5 +46,5 @@ def _short(arguments: dict[str, object]) -> str:
 
 
 def _cut(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = plain(" ".join(text.split()))
     return flat if len(flat) <= _WIDTH else flat[: _WIDTH - 1] + "…"

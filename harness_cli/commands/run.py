@@ -155,7 +155,7 @@ async def _warm_up(agent: "Agent") -> None:
 
 async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: Any) -> None:
     """A live room at the terminal, or on a pipe."""
-    from harness_cli.commands._show import interactive, line, note
+    from harness_cli.commands._show import interactive, line, note, plain
     from harness_cli.runtime.aggregate import Group
     from harness_cli.runtime.live_room import LiveRoom
     from harness_cli.runtime.loop import rollout
@@ -168,7 +168,8 @@ async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: An
         said = " / ".join(c.text for c in group.comments)
         note(f"[{group.topic}{f' {group.product}' if group.product else ''}] {said}")
         done = await rollout(request, agent, request_id=f"chat-{count}", observe=observe)
-        line(f"host{' (private)' if done.channel == 'private' else ''}: {done.reply or '(silent)'}")
+        private = " (private)" if done.channel == "private" else ""
+        line(f"host{private}: {plain(done.reply) or '(silent)'}")
         return done
 
     if interactive():
@@ -186,15 +187,18 @@ async def _lines() -> AsyncIterator[str]:
 
 
 def _show(done: "Trajectory", *, as_json: bool, quiet: bool) -> None:
-    from harness_cli.commands._show import emit_json, line, note
+    import msgspec
+
+    from harness_cli.commands._show import emit_json, line, note, plain
+    from harness_cli.store.redact import redact_value
 
     if as_json:
-        emit_json(done)
+        emit_json(redact_value(msgspec.to_builtins(done)))
         return
-    line(done.reply)
+    line(plain(done.reply))
     if not quiet:
         note(
             f"{done.stop} by the {done.route} route, {len(done.steps)} model calls, "
             f"{len(done.calls)} tool calls, {done.wall_s:.2f} s"
-            + (f": {done.error}" if done.error else "")
+            + (f": {plain(done.error)}" if done.error else "")
         )

@@ -73,8 +73,8 @@ class ClientPolicy(ABC):
                     return await self._attempt(sent, request, seconds)
                 except ProviderError as error:
                     refused = self._dialect.learn(error, sent)
-                    if refused is None:
-                        raise
+                    if refused is None:  # cleaned here, before a retry of it is logged
+                        raise self._redacted(error, str(error)) from None
                     learnt.append(f"without {refused}")
 
         try:
@@ -84,7 +84,7 @@ class ClientPolicy(ABC):
         except ProviderError as error:
             raise self._clean(error) from None
         return msgspec.structs.replace(
-            reply,
+            self._without_key(reply),
             latency_s=time.perf_counter() - began,
             policy=self.name,
             model=reply.model or self.config.model,
@@ -125,16 +125,17 @@ class ClientPolicy(ABC):
         """Silence that ends an attempt: only a stream can be told to be silent."""
         return self.config.stall_timeout_s if self.config.stream else None
 
+    def _without_key(self, reply: ChatReply) -> ChatReply:
+        """An endpoint that says our own key back has not said it: no caller need know the key."""
+        key = msgspec.json.encode(self.key or "").strip(b'"')
+        if not key or key not in msgspec.json.encode(reply):
+            return reply
+        clean = self._redactor.value(msgspec.to_builtins(reply))
+        return msgspec.convert(clean, ChatReply)
+
     def _clean(self, error: ProviderError) -> ProviderError:
         """The same error without any key in its text, and with what a person can do."""
-        clean = ProviderError.of(
-            error.kind,
-            self._redactor.text(f"policy `{self.name}`: {error}"),
-            retryable=error.retryable,
-            status=error.status,
-            retry_after_s=error.retry_after_s,
-        )
-        clean.hint = self._redactor.text(error.hint) if error.hint else None
+        clean = self._redacted(error, f"policy `{self.name}`: {error}")
         if error.kind == "auth" and clean.hint is None:
             wanted = self.config.api_key_env
             clean.hint = (
@@ -142,6 +143,17 @@ class ClientPolicy(ABC):
                 if wanted
                 else "name the environment variable of the key with `api_key_env` in harness.yaml"
             )
+        return clean
+
+    def _redacted(self, error: ProviderError, text: str) -> ProviderError:
+        clean = ProviderError.of(
+            error.kind,
+            self._redactor.text(text),
+            retryable=error.retryable,
+            status=error.status,
+            retry_after_s=error.retry_after_s,
+        )
+        clean.hint = self._redactor.text(error.hint) if error.hint else None
         return clean
 
 

@@ -30,6 +30,7 @@ PROFILES = {
 }
 """The profiles of METHODS §1 (TR §6.2, §4.3); `limits` in harness.yaml replaces whole profiles."""
 
+_CREDENTIALS = re.compile(r"://[^/\s:@\"']+:[^/\s@\"']+@")
 _KEY = re.compile(r"(?:sk|pk|rk|ghp|gho|xox[abp]|hf|AKIA)[-_]?[A-Za-z0-9_-]{16,}")
 
 
@@ -121,6 +122,11 @@ def read_config(path: Path) -> ProjectConfig:
             raise UsageError(
                 f"{path.name}:{number}: this looks like a secret",
                 hint="name an environment variable with `api_key_env` instead",
+            )
+        if _CREDENTIALS.search(text_line):
+            raise UsageError(
+                f"{path.name}:{number}: this address holds a password",
+                hint="take it out; name an environment variable with `api_key_env` instead",
             )
     config = parse_yaml(text, ProjectConfig, name=path.name)
     if config.schema != 1:
