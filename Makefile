@@ -35,7 +35,7 @@ test: check
 	$(BIN)/python -m pytest -m "not accept"
 
 accept: $(STAMP)
-	$(BIN)/python -m pytest -m accept
+	$(BIN)/python -m pytest -m accept --record tests/acceptance.json
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

@@ -1,11 +1,15 @@
 """Every test: its own home and state folders, no user git config, no network but loopback.
 
-In CI a skip whose reason is not on `allowed_skips.txt` is a failure.
+In CI a skip whose reason is not on `allowed_skips.txt` is a failure. `--record FILE` keeps the
+outcome and seconds of every test of a run (`make accept` keeps its last in `acceptance.json`).
 """
 
+import json
 import os
+import platform
 import re
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,6 +57,31 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--record", type=Path, help="write what ran, with outcome and seconds")
+
+
+def pytest_unconfigure(config):
+    path, reporter = (
+        config.getoption("--record"),
+        config.pluginmanager.get_plugin("terminalreporter"),
+    )
+    if path is None or reporter is None:
+        return
+    kept = {
+        report.nodeid: {"outcome": outcome, "seconds": round(report.duration, 1)}
+        for outcome in ("passed", "failed", "error", "skipped")
+        for report in reporter.stats.get(outcome, [])
+    }
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    head = {
+        "commit": subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+    }
+    path.write_text(json.dumps(head | {"tests": dict(sorted(kept.items()))}, indent=1) + "\n")
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
