@@ -20,6 +20,8 @@ MAX_DENOMINATOR = 5040
 """Finest lattice that is looked for: averages over up to ten repeats of half points lie on it."""
 MAX_POINTS = 1 << 22
 RESAMPLES = 10_000
+FEW_VALUES = 64
+"""Up to so many distinct values a resample is drawn as counts of them."""
 _ROUNDING = 1e-12
 """Mass below this is rounding noise of the FFT (measured: 1e-14 at n = 1,000, 1e-12 at 100,000)."""
 
@@ -108,19 +110,30 @@ def resampled_mean(
 ) -> Distribution:
     """The bootstrap distribution of the mean by seeded resampling (TR App. E.4).
 
-    Draws in blocks of about a million indices, so that memory stays below 16 MB at any n.
+    Few distinct values are drawn as multinomial counts, which is the same law in a tenth of the
+    time; else in blocks of about a million indices: memory stays below 16 MB at any n.
     """
     data = np.asarray(values, dtype=np.float64)
     rng = np.random.default_rng(seed)
+    distinct, counts = np.unique(data, return_counts=True)
+    if len(distinct) <= FEW_VALUES:
+        drawn = rng.multinomial(len(data), counts / len(data), size=resamples)
+        means = drawn @ distinct / len(data)
+    else:
+        means = _drawn_means(data, rng, resamples)
+    means.sort()
+    mass = np.full(resamples, 1.0 / resamples)
+    return Distribution(means, mass, f"bootstrap {resamples:,}, seed {seed}")
+
+
+def _drawn_means(data: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     means = np.empty(resamples)
     block = max(1, 1_000_000 // max(1, len(data)))
     for start in range(0, resamples, block):
         stop = min(resamples, start + block)
         drawn = rng.integers(0, len(data), size=(stop - start, len(data)), dtype=np.int32)
         means[start:stop] = data[drawn].mean(axis=1)
-    means.sort()
-    mass = np.full(resamples, 1.0 / resamples)
-    return Distribution(means, mass, f"bootstrap {resamples:,}, seed {seed}")
+    return means
 
 
 def bootstrap_mean(values: Sequence[float] | Floats, *, seed: int = 0) -> Distribution:

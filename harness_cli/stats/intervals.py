@@ -7,7 +7,7 @@ import numpy as np
 
 from harness_cli.records.run import Interval
 from harness_cli.stats.bootstrap import Floats, bootstrap_mean
-from harness_cli.stats.distributions import normal_quantile, t_quantile
+from harness_cli.stats.distributions import beta_quantile, normal_quantile, t_quantile
 
 SMALL = 100
 """Below this many values the t interval stands in for the bootstrap's, which is too narrow there
@@ -28,6 +28,20 @@ def wilson(passed: int, n: int, *, level: float = 0.95) -> Interval:
     low = 0.0 if passed == 0 else max(0.0, centre - half)
     high = 1.0 if passed == n else min(1.0, centre + half)
     return Interval(low=low, high=high, method="Wilson")
+
+
+def clopper_pearson(passed: int, n: int, *, level: float = 0.95) -> Interval:
+    """The exact interval of a share: both binomial tails at least (1 − level)/2.
+
+    Source: Clopper & Pearson 1934, ends by the beta distribution; covers at least `level` always,
+    which Wilson's does on average.
+    """
+    if n <= 0 or not 0 <= passed <= n:
+        raise ValueError(f"{passed} of {n} is no share")
+    tail = (1 - level) / 2
+    low = 0.0 if passed == 0 else beta_quantile(tail, passed, n - passed + 1)
+    high = 1.0 if passed == n else beta_quantile(1 - tail, passed + 1, n - passed)
+    return Interval(low=low, high=high, method="Clopper-Pearson")
 
 
 def t_interval(values: Sequence[float] | Floats, *, level: float = 0.95) -> Interval | None:

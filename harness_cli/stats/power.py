@@ -90,3 +90,24 @@ def gate_items_needed(
         return None
     z = normal_quantile(0.5 + level / 2) + normal_quantile(power)
     return max(1, math.ceil((z * sd / room) ** 2))
+
+
+def attainable_p(changed: float, comparisons: int = 1) -> float:
+    """The least two-sided p that `changed` items can give: all of them go one way.
+
+    2^(1 − d) of the sign test and of McNemar's exact test, times `comparisons` for the first step
+    of Holm's. `changed` may be an expectation, n · (1 − tie rate): whole items are counted.
+    """
+    whole = math.floor(changed + 1e-9)
+    return 1.0 if whole < 1 else min(1.0, comparisons * 2.0 ** (1 - whole))
+
+
+def changed_needed(alpha: float = 0.05, comparisons: int = 1) -> int:
+    """How many items must change, all one way, before any p below `alpha` is possible.
+
+    d = 1 + ⌈log₂(comparisons / alpha)⌉: 6 for 0.05. A run whose expected changes are fewer cannot
+    be significant whatever comes of it.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"a level of {alpha} is no chance")
+    return 1 + max(0, math.ceil(math.log2(comparisons / alpha) - 1e-12))

@@ -1,7 +1,7 @@
 """Repeated trials and repeated runs: pass^k, spread, significance in σ (T2)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -49,6 +49,31 @@ def spread(a: Sequence[float], b: Sequence[float], *, digits: int = 1) -> Spread
         significance=significance,
         reading=sigma_reading(significance),
     )
+
+
+def sigma_table(
+    a: Sequence[Mapping[str, float]],
+    b: Sequence[Mapping[str, float]],
+    *,
+    digits: int = 1,
+    overall: str = "overall",
+) -> dict[str, Spread]:
+    """T2's table: one `Spread` a domain, and one of each run's average over its domains.
+
+    A run is domain → score; the average is taken within a run first, so that its spread is that of
+    whole runs. Raises ValueError when a run lacks a domain or a side has no run.
+    """
+    if not a or not b:
+        raise ValueError("a side has no run")
+    domains = list(a[0])
+    for run in (*a, *b):
+        if set(run) != set(domains):
+            raise ValueError(f"a run covers {sorted(run)}, another {sorted(domains)}")
+    table = {d: spread([r[d] for r in a], [r[d] for r in b], digits=digits) for d in domains}
+    if len(domains) > 1:
+        first, second = ([mean_sd(list(r.values()))[0] for r in runs] for runs in (a, b))
+        table[overall] = spread(first, second, digits=digits)
+    return table
 
 
 def sigma_reading(significance: float | None) -> str:
