@@ -27,6 +27,7 @@ from harness_cli.evolution.session import (
 )
 from harness_cli.evolution.show_hunk import as_text
 from harness_cli.evolution.terminal_review import Terminal, review
+from harness_cli.harness.revisions import LATEST
 from harness_cli.records.diagnosis import Case, Proposal
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
@@ -44,13 +45,10 @@ def propose(
     made = asyncio.run(make_proposal(project, seen, ground, policy=policy))
     for name, why in () if quiet else made.dropped:
         note(f"not proposed: {name}: {why}")
-    if not made.proposal.edits:
-        raise HarnessError(
-            f"nothing to propose for run `{seen.run.id}`: {diagnosis.failures} failures of "
-            f"{diagnosis.of}, and no cause that an edit would remove recurs among them",
-            hint="evaluate more items, or open an editor with `harness edit --by-hand`; the "
-            f"diagnosis advises to {diagnosis.advice.get('action', 'go on')}",
-        )
+    if not made.proposal.edits and not quiet:
+        advised = diagnosis.advice.get("action", "go on")
+        note(f"run `{seen.run.id}`: {made.proposal.note}")
+        note(f"the diagnosis advises to {advised}; evaluate more items, or edit with --by-hand")
     return made.proposal, seen
 
 
@@ -67,7 +65,8 @@ def base_files(project: Project, proposal: Proposal) -> dict[str, bytes] | None:
 def show(project: Project, path: Path, *, as_json: bool, quiet: bool) -> None:
     """A proposal for reading; works when it is stale and says so."""
     proposal = read_proposal(path)
-    stale = applier.is_stale(project, proposal)
+    # Of what holds no edits nothing is applied: it cannot be too old for that.
+    stale = applier.is_stale(project, proposal) if proposal.edits else None
     if as_json:
         emit_json({"proposal": proposal, "stale": stale, "pending": pending(proposal)})
         return
@@ -146,6 +145,9 @@ def apply(
 ) -> None:
     """Apply a proposal file; undecided hunks are accepted by name of a script, or asked about."""
     proposal = read_proposal(path)
+    if not proposal.edits:
+        nothing_to_apply(proposal, as_json=as_json, quiet=quiet)
+        return
     applier.refuse_stale(project, proposal, judge=judge)
     if accept is not None:
         proposal = accept_by_script(proposal, accept, by=by or "script")
@@ -185,9 +187,7 @@ def finish(
 ) -> None:
     """Commit what was accepted and say what came of it."""
     if not chosen_ops(proposal) and not pending(proposal):
-        if as_json:
-            emit_json({"applied": None, "proposal": proposal.id})
-        note(f"proposal `{proposal.id}`: every hunk was rejected, nothing to apply")
+        nothing_to_apply(proposal, as_json=as_json, quiet=quiet)
         return
     where = f"harness edit review {path}" if path else "harness edit"
     done = applier.apply(project, proposal, allow_code=allow_code, judge=judge, command=where)
@@ -199,6 +199,17 @@ def finish(
         note(f"harness {done.harness_id[:12]}; nothing else was touched")
         note(f"undo: {done.undo}")
         note(f"next: harness eval --harness {done.branch}")
+
+
+def nothing_to_apply(proposal: Proposal, *, as_json: bool, quiet: bool) -> None:
+    """Say that no hunk is left to commit, and that nothing changed: a result, no error."""
+    why = "every hunk was rejected" if proposal.edits else proposal.note or "it holds no edits"
+    if as_json:
+        emit_json({"applied": None, "proposal": proposal.id, "why": why})
+    note(f"proposal `{proposal.id}`: nothing to apply, the harness stays as it is")
+    if not quiet:
+        note(f"why: {why}")
+        note(f"next: harness eval --harness {LATEST}  (the newest harness there is)")
 
 
 def by_hand(

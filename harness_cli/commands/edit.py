@@ -63,6 +63,7 @@ def edit(
 
     from harness_cli.commands import _editing as editing
     from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.records.counting import counted
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
@@ -77,16 +78,20 @@ def edit(
         )
         return
     proposal, seen = editing.propose(project, run, policy, quiet=quiet or as_json)
+    if not (proposal.edits or plan_only or output):
+        editing.nothing_to_apply(proposal, as_json=as_json, quiet=quiet)
+        return
     path = editing.new_file(project, proposal, output and directory / output)
     if plan_only:
         if as_json:
             emit_json({"proposal": proposal, "file": str(path)})
             return
         line(str(path))
-        note(f"{len(proposal.edits)} edits; read: harness edit show {path}")
-        note(f"decide and apply: harness edit apply {path}")
+        note(f"{counted(len(proposal.edits), 'edit')}; read: harness edit show {path}")
+        if proposal.edits:
+            note(f"decide and apply: harness edit apply {path}")
         return
-    if accept is None:
+    if accept is None and proposal.edits:
         failures = {f.item_id: f for f in seen.material.failures}
         editing.review_at_terminal(project, path, proposal, failures=failures, by=by)
     editing.apply(

@@ -31,7 +31,10 @@ def run(
         str | None, typer.Option(help="Policy of harness.yaml.", autocompletion=policy_names)
     ] = None,
     harness: Annotated[
-        str | None, typer.Option(metavar="REV", help="Git revision; default: the working files.")
+        str | None,
+        typer.Option(
+            metavar="REV", help="Git revision, or evolve/latest; default: the working files."
+        ),
     ] = None,
     judge: Annotated[
         str | None,

@@ -101,6 +101,8 @@ def _unlike(a: RunConfig | None, b: RunConfig | None, *, force: bool) -> list[st
         )
         if x != y
     ]
+    if (a.policy_id, a.harness_id, a.agent) == (b.policy_id, b.harness_id, b.agent):
+        mild.append("both runs are of one policy in one harness: what differs is noise")
     return serious + mild
 
 

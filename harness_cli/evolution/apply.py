@@ -21,12 +21,11 @@ from harness_cli.evolution.safety import check_changes, check_ops
 from harness_cli.evolution.single_use import applying, refuse_used, single_use, use_of
 from harness_cli.harness.load import state_from_files
 from harness_cli.harness.parts import content, judges
+from harness_cli.harness.revisions import PREFIX, last_evolution
 from harness_cli.records.diagnosis import Proposal
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.tree import FILE, Entry
-
-_BRANCH = re.compile(r"refs/heads/evolve/(\d+)$")
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +68,7 @@ def apply(
     made = candidate(project, repo, proposal, allow_code=allow_code, judge=judge)
     with applying(project):
         refuse_used(project, repo, proposal)  # by another process, while this one looked
-        branch = f"evolve/{_next(repo)}"
+        branch = f"{PREFIX}{last_evolution(repo) + 1}"
         with single_use(project, proposal, branch) as record:
             commit = repo.commit_files(
                 branch,
@@ -224,11 +223,6 @@ def _after_opening(project: Project) -> list[str]:
 
 def _one_line(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
-
-
-def _next(repo: Repo) -> int:
-    found = (_BRANCH.match(ref) for ref in repo.refs("refs/heads/evolve/"))
-    return max((int(m[1]) for m in found if m), default=0) + 1
 
 
 def _same(a: Path, b: Path) -> bool:

@@ -28,6 +28,7 @@ def new_proposal(
     base_commit: str | None,
     diagnosis: str,
     proposer: str,
+    note: str = "",
 ) -> Proposal:
     """A proposal with its own nonce, named by its content."""
     name = digest([base, diagnosis, msgspec.to_builtins(edits)])[:10]
@@ -39,6 +40,7 @@ def new_proposal(
         diagnosis=diagnosis,
         proposer=proposer,
         created=now(),
+        note=note,
         edits=edits,
     )
 

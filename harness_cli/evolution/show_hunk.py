@@ -86,6 +86,8 @@ def as_text(proposal: Proposal, files: Files | None, *, colour: bool) -> Iterato
     yield f"proposal {proposal.id} by {proposal.proposer}, from diagnosis {proposal.diagnosis}"
     yield f"base harness {proposal.base[:12]}, made {proposal.created}"
     listed = hunks(proposal)
+    if proposal.note or not listed:
+        yield visible(proposal.note or "it holds no edits")
     earlier: list[Op] = []
     for place, (name, edit, op) in enumerate(listed, 1):
         yield ""

@@ -7,6 +7,7 @@ from harness_cli.errors import RepoError, UnknownName
 from harness_cli.harness.check import check_parts
 from harness_cli.harness.findings import bad_file, errors
 from harness_cli.harness.parts import Parts, collect, content, judges
+from harness_cli.harness.revisions import named
 from harness_cli.records.harness import HarnessState, Replies
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
@@ -48,7 +49,11 @@ def load_judge(project: Project, name: str, rev: str | None = None) -> HarnessSt
 
 
 def files_at(repo: Repo, folder: Path, rev: str) -> tuple[dict[str, Entry], str | None]:
-    """The harness files a revision holds, and its commit (None for a kept tree or a tree id)."""
+    """The harness files a revision holds, and its commit (None for a kept tree or a tree id).
+
+    A revision is one of git's, or `evolve/latest` (see `revisions`).
+    """
+    rev = named(repo, rev)
     try:
         return repo.files(rev, folder), repo.ask(
             "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"

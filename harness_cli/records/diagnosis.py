@@ -127,4 +127,6 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     diagnosis: str
     proposer: str
     created: str = ""
+    note: str = ""
+    """What a reader should know of the whole: why it holds no edits, where it holds none."""
     edits: tuple[Edit, ...] = ()

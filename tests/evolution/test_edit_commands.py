@@ -121,13 +121,50 @@ def test_diagnose_show_without_a_diagnosis_and_of_an_unknown_run(shop):
     (shop.runs / other / "run.json").unlink()
 
 
-def test_where_too_little_failed_to_propose_anything_it_says_so(shop, tmp_path):
+def test_an_empty_proposal_is_a_result_that_says_why_and_changes_nothing(shop, tmp_path):
     run, plan = run_shop(shop, limit=2), tmp_path / "none.yaml"
+    before = git(shop.root, "for-each-ref"), git(shop.root, "status", "--porcelain")
+    why = r"nothing to propose: \d failures? of 2, and no cause"
     done = harness(shop, "edit", "--run", run, "--plan-only", "-o", str(plan))
-    assert (done.returncode, plan.exists()) == (1, False)
-    assert re.search(rf"nothing to propose for run `{run}`: \d failures of 2", done.stderr)
+    assert (done.returncode, done.stdout.strip()) == (0, str(plan)), done.stderr
+    assert re.search(rf"run `{run}`: {why}", done.stderr)
+    assert "0 edits" in done.stderr
     assert "evaluate more items" in done.stderr
+    shown = harness(shop, "edit", "show", str(plan))
+    assert shown.returncode == 0
+    assert re.search(why, shown.stdout)
+    applied = harness(shop, "edit", "apply", str(plan), "--accept", "all")
+    assert (applied.returncode, applied.stdout) == (0, "")
+    assert "nothing to apply, the harness stays as it is" in applied.stderr
+    asked = json.loads(harness(shop, "edit", "apply", str(plan), "--json").stdout)
+    assert asked["applied"] is None
+    assert re.search(why, asked["why"])
+    assert before == (git(shop.root, "for-each-ref"), git(shop.root, "status", "--porcelain"))
     (shop.runs / run / "run.json").unlink()
+
+
+def test_edit_without_a_file_leaves_none_where_there_is_nothing_to_propose(shop):
+    run, there = run_shop(shop, limit=2), set(shop.root.glob("p-*.yaml"))
+    done = harness(shop, "edit", "--run", run, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["applied"] is None
+    assert set(shop.root.glob("p-*.yaml")) == there
+    (shop.runs / run / "run.json").unlink()
+
+
+def test_an_empty_proposal_is_never_too_old_nor_used_up(shop, tmp_path):
+    plan = tmp_path / "gone.yaml"
+    plan.write_text(
+        "schema: 1\nid: p-0\nbase: 1b5d217029deeccd5dad74c016e2ab0911ddca07\nnonce: n\n"
+        "diagnosis: none\nproposer: somebody\n"
+    )
+    for _ in range(2):
+        done = harness(shop, "edit", "apply", str(plan))
+        assert done.returncode == 0, done.stderr
+        assert "it holds no edits" in done.stderr
+    shown = harness(shop, "edit", "show", str(plan)).stdout
+    assert "it holds no edits" in shown
+    assert "STALE" not in shown
 
 
 def test_the_whole_way_without_a_terminal(shop, tmp_path):

@@ -38,3 +38,42 @@ def test_every_command_of_the_readme_does_what_it_says_in_a_fresh_folder(tmp_pat
     assert " ".join(ran) == (
         "init eval diagnose edit edit edit eval compare promote manifest rollback"
     )
+
+
+CHAIN = (
+    'harness() { "$PYTHON" -m harness_cli.main "$@"; }; '
+    "harness init x && cd x && harness eval live_stream_qa --limit 8 && harness diagnose && "
+    "harness edit --plan-only -o p.yaml && harness edit show p.yaml && "
+    "harness edit apply p.yaml --accept all && "
+    "harness eval live_stream_qa --limit 8 --harness evolve/latest && "
+    "harness compare && harness promote"
+)
+"""One line for a script, whether or not there is anything to propose; eight items hold too little."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_chain_of_eight_items_has_nothing_to_propose_and_ends_inconclusive(tmp_path):
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+    done = subprocess.run(
+        ["bash", "-c", CHAIN], cwd=tmp_path, env={**env, "PYTHON": sys.executable},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 11, done.stderr
+    said = [
+        "0 edits; read: harness edit show p.yaml",
+        "nothing to apply, the harness stays as it is",
+        "next: harness eval --harness evolve/latest",
+        "both runs are of one policy in one harness: what differs is noise",
+    ]
+    for words in said:
+        assert words in done.stderr, (words, done.stderr)
+    assert done.stdout.count("nothing to propose: ") == 1  # `edit show` reads it from the file
+    assert "fixed: 0 of 8" in done.stdout
+    assert "8 scored items, fewer than 30" in done.stdout
+    assert "decision: INCONCLUSIVE" in done.stdout
+    listed = subprocess.run(
+        ["git", "for-each-ref", "refs/heads", "--format=%(refname:short)"],
+        cwd=tmp_path / "x", capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert listed.stdout.split() == ["main"]

@@ -10,7 +10,8 @@ from harness_cli.evolution.propose.llm import propose_with_model
 from harness_cli.evolution.propose.memory import rejections
 from harness_cli.evolution.session import Examined
 from harness_cli.models.open import open_policy
-from harness_cli.records.diagnosis import Proposal
+from harness_cli.records.counting import counted
+from harness_cli.records.diagnosis import Diagnosis, Proposal
 from harness_cli.store.project import Project
 
 ROLE = "proposer"
@@ -48,5 +49,17 @@ async def make_proposal(
         base_commit=seen.config.harness_commit,
         diagnosis=seen.run.id,
         proposer=proposer,
+        note="" if found.edits else why_nothing(ground.diagnosis, found.dropped),
     )
     return Made(proposal, found.dropped)
+
+
+def why_nothing(diagnosis: Diagnosis, dropped: tuple[tuple[str, str], ...]) -> str:
+    """Why a proposal holds no edits: what failed, and what became of the ideas there were."""
+    failed = f"{counted(diagnosis.failures, 'failure')} of {diagnosis.of}"
+    if not diagnosis.failures:
+        return f"nothing to propose: {failed}"
+    if dropped:
+        ideas = "; ".join(f"{name}: {why}" for name, why in dropped[:3])
+        return f"nothing to propose: {failed}, and no idea held ({ideas})"
+    return f"nothing to propose: {failed}, and no cause that an edit would remove recurs among them"
