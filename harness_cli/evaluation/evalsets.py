@@ -4,7 +4,7 @@ Loading reads the whole file once, in constant memory, and reports everything th
 together. The items are read again, one by one, when they are handed out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,6 +47,8 @@ class ItemStream:
     planned: int
     state: State
     sealed: Sealed | None = None
+    ids: frozenset[str] = frozenset()
+    """Only these items, where some are named."""
     _opened: bool = False
 
     def __len__(self) -> int:
@@ -67,9 +69,22 @@ class ItemStream:
             if left == 0:
                 return
             item = _item(line)
-            if self.split in (None, item.split):
+            if self.split in (None, item.split) and (not self.ids or item.id in self.ids):
                 left -= 1
                 yield item
+
+    def among(self, ids: Collection[str]) -> "ItemStream":
+        """The same stream with these items alone; with no ids, itself.
+
+        Raises `UnknownName` for an id that the split does not hold.
+        """
+        if not ids:
+            return self
+        held = {item.id for item in self}
+        for name in ids:
+            if name not in held:
+                raise UnknownName.of("item", name, held)
+        return replace(self, ids=frozenset(ids), planned=len(set(ids)))
 
     def first(self, limit: int | None) -> "ItemStream":
         """The same stream, ended after `limit` items."""
@@ -127,6 +142,7 @@ def load_evalset(
     wrong line, `UnknownName`, `UsageError`.
     """
     header = load_header(project, name)
+    refuse_judge_set(header)
     split = choose_split(header, split)
     folder = project.evalsets / name
     path = folder / ITEMS
@@ -149,6 +165,16 @@ def load_evalset(
         ref=EvalsetRef(name=name, split=split, digest=digest, n=n, catalogue_digest=world.digest),
         folder=folder,
     )
+
+
+def refuse_judge_set(header: EvalsetHeader) -> None:
+    """Raise `UsageError` for a set that calibrates judges: no policy is evaluated on one."""
+    if header.role == "judge":
+        raise UsageError(
+            f"`{header.name}` calibrates judges: it holds replies whose labels are known, and is "
+            "never a test set of a policy",
+            hint=f"`harness judge calibrate`; a policy: `harness eval {header.items_of}`",
+        )
 
 
 def load_world(project: Project, header: EvalsetHeader) -> Catalogue:
@@ -178,6 +204,11 @@ def findings(project: Project, name: str) -> list[str]:
     """Everything wrong with an evalset; empty when nothing is."""
     try:
         header = load_header(project, name)
+        if header.role == "judge":
+            from harness_cli.evaluation.judge_set import load_judge_set
+
+            load_judge_set(project, name)
+            return []
         path = project.evalsets / name / ITEMS
         survey = survey_items(path, name=_shown(project, path))
         load_world(project, header)
@@ -190,6 +221,7 @@ def split_digests(project: Project, name: str) -> dict[str, str]:
     """Split → SHA-256 of the canonical JSON of its items."""
     path = project.evalsets / name / ITEMS
     header = load_header(project, name)
+    refuse_judge_set(header)
     digests = survey_items(path, name=_shown(project, path)).digests
     return {split: digests[split] for split in (header.splits or {"": 0}) if split in digests}
 

@@ -45,6 +45,8 @@ class EvalOptions:
     agent: AgentKind | None = None
     profile: str | None = None
     limit: int | None = None
+    only: tuple[str, ...] = ()
+    """Item ids to restrict the run to; empty is all of them."""
     repeat: int | None = None
     seed: int | None = None
     concurrency: int | None = None
@@ -85,7 +87,7 @@ class Plan:
     @property
     def items(self) -> Any:
         """The items of the run, streamed."""
-        return self.evalset.items.first(self.options.limit)
+        return self.evalset.items.among(self.options.only).first(self.options.limit)
 
 
 def resolve(project: Project, options: EvalOptions) -> Plan:
@@ -122,6 +124,7 @@ def run_config(project: Project, plan: Plan, run_id: str, *, policy: str, judge:
         id=run_id,
         evalset=plan.evalset.ref,
         limit=plan.options.limit,
+        only=plan.options.only,
         repeat=plan.repeat,
         seed=plan.seed,
         agent=plan.agent,
@@ -168,6 +171,7 @@ def _of_run(options: EvalOptions, old: RunConfig) -> EvalOptions:
         agent=options.agent or old.agent,  # type: ignore[arg-type]
         profile=options.profile or old.profile,
         limit=old.limit if options.limit is None else options.limit,
+        only=options.only or old.only,
         repeat=options.repeat or old.repeat,
         seed=old.seed if options.seed is None else options.seed,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from harness_cli.errors import BadFile, Stale
-from harness_cli.evolution.proposal_file import now
+from harness_cli.evolution.proposal_file import now, read_proposal, write_proposal
 from harness_cli.records.canonical import write_json
 from harness_cli.records.diagnosis import Proposal
 from harness_cli.records.reader import read_json
@@ -22,7 +22,7 @@ from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
 FOLDER = Path(".harness") / "applied"
-"""Below the project: one file per used nonce."""
+"""Below the project: one file per used nonce, and the proposal as it was decided."""
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +86,8 @@ def single_use(
     write_json(path, begun)
     made: list[str] = []
 
+    write_proposal(_kept(project, proposal.id), proposal)
+
     def record(commit: str) -> None:
         made.append(commit)
         write_json(path, msgspec.structs.replace(begun, commit=commit))
@@ -95,6 +97,26 @@ def single_use(
     finally:
         if not made:
             path.unlink(missing_ok=True)
+
+
+def applied_proposals(project: Project) -> list[tuple[Use, Proposal]]:
+    """Every proposal that became a commit here, with what it became, oldest first."""
+    found = []
+    for path in (project.root / FOLDER).glob("*.json"):
+        use = read_json(path, Use, name=f"{FOLDER}/{path.name}")
+        kept = _kept(project, use.proposal)
+        if use.commit is not None and kept.is_file():
+            found.append((use, read_proposal(kept)))
+    return sorted(found, key=lambda x: x[0].at)
+
+
+def _kept(project: Project, name: str) -> Path:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
+        raise BadFile(
+            f"the id of proposal `{name}` is no plain name",
+            hint="letters, digits, `.`, `_` and `-`; `harness edit --plan-only` makes one",
+        )
+    return project.root / FOLDER / f"{name}.yaml"
 
 
 def _path(project: Project, proposal: Proposal) -> Path:

@@ -49,7 +49,7 @@ def evolution_record(
     best: dict[tuple[str, str], tuple[int, RunFolder, RunConfig, Report]] = {}
     for run in RunStore(project.runs).list():
         config = run.config()
-        wanted = config.policy == name and config.evalset.name == evalset
+        wanted = config.policy == name and config.evalset.name == evalset and not config.only
         if not wanted or split not in (None, config.evalset.split) or run.status() != "complete":
             continue
         report = run.report()

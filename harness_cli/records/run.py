@@ -25,6 +25,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     evalset: EvalsetRef
     limit: int | None = None
+    only: tuple[str, ...] = ()
+    """Item ids it was restricted to: such a run answers one question and is nobody's newest run."""
     repeat: int = 1
     seed: int = 0
     agent: str = "harness"

@@ -103,6 +103,7 @@ def fits(gate: Gate, pair: Pair, config: RunConfig) -> bool:
         and (config.policy_id, config.harness_id) == (pair.policy_id, pair.harness_id)
         and (gate.kind != "latency" or config.profile == "replay")
         and config.agent != "react"
+        and not config.only
     )
 
 

@@ -218,7 +218,7 @@ class RunStore:
         """The newest run that fits. Raises `UnknownName` when there is none."""
         for run in self.list():
             config = run.config()
-            if evalset not in (None, config.evalset.name):
+            if config.only or evalset not in (None, config.evalset.name):
                 continue
             if split not in (None, config.evalset.split) or (fits and not fits(config)):
                 continue
