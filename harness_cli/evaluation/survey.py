@@ -24,6 +24,9 @@ HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
 """Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
 
+LATER = {"role": "policy", "items_of": None}
+"""Fields added since the first evalsets were bound: left out where unset, so digests stay."""
+
 State = tuple[int, int]
 
 _INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
@@ -64,10 +67,18 @@ class Survey:
 
     def digest(self, header: EvalsetHeader, split: str | None) -> str:
         """SHA-256 that binds the header, without volatile fields, and one split's items."""
-        stated = {k: v for k, v in msgspec.to_builtins(header).items() if k not in VOLATILE}
+        stated = stated_of(header)
         stated["splits"] = [split]
         bound = {"header": stated, "items": self.digests.get(split or "", _EMPTY)}
         return hashlib.sha256(canonical_json(bound)).hexdigest()
+
+
+def stated_of(header: EvalsetHeader) -> dict[str, Any]:
+    """What a header says of its evalset: without volatile fields, and without later ones unset."""
+    plain: dict[str, Any] = msgspec.to_builtins(header)
+    return {
+        k: v for k, v in plain.items() if k not in VOLATILE and not (k in LATER and v == LATER[k])
+    }
 
 
 _EMPTY = hashlib.sha256(b"[]").hexdigest()

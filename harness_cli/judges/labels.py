@@ -11,6 +11,7 @@ import msgspec
 
 from harness_cli.errors import BadFile
 from harness_cli.judges.base import Judge
+from harness_cli.records.calibration import LabelledCall
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.chat import ChatReply
 from harness_cli.records.item import Expect, Item
@@ -18,15 +19,6 @@ from harness_cli.records.reader import parse_json, read_text
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.records.trajectory import Route, Step, ToolCall, ToolResult, Trajectory
 from harness_cli.records.verdict import Verdict
-
-
-class LabelledCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool call that the reply rests on."""
-
-    name: str
-    arguments: dict[str, Any] = {}
-    result: Any = None
-    ok: bool = True
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

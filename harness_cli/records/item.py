@@ -85,6 +85,8 @@ class Item(
     human: tuple[HumanLabel, ...] = ()
     tags: tuple[str, ...] = ()
     """multi, noisy, adversarial, zh, anaphora …: for tables, never seen by the policy."""
+    origin: dict[str, Any] = {}
+    """The task as another tool's file has it, where the item was imported: for readers alone."""
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +104,10 @@ class EvalsetHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     licence: str = "unstated"
     provenance: str = "unstated"
     agent: Literal["harness", "bare"] = "harness"
+    role: Literal["policy", "judge"] = "policy"
+    """`judge`: replies that calibrate judges. No policy is ever evaluated on it."""
+    items_of: str | None = None
+    """Of a `judge` set: the evalset whose items it shares by id."""
     splits: dict[str, int] = {}
     """Split name → number of items, checked on load."""
     metrics: tuple[str, ...] = ("accuracy", "effectiveness", "avg")
