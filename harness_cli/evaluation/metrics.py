@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
+from harness_cli.evaluation.rubrics import assertion_scores
 from harness_cli.records.item import ExpectedTool, Fact, Item
 from harness_cli.records.trajectory import ToolCall, ToolErrorKind, Trajectory
+from harness_cli.records.verdict import AssertionResult
 
 BUILTIN = frozenset({"load_skill", "refuse"})
 UNSOUND = (ToolErrorKind.INVALID_ARGUMENTS, ToolErrorKind.MALFORMED, ToolErrorKind.DENIED)
@@ -20,10 +22,16 @@ ATTAINMENT_S = 15.0
 
 
 def item_scores(
-    item: Item, trajectory: Trajectory, judged: Mapping[str, float | None]
+    item: Item,
+    trajectory: Trajectory,
+    judged: Mapping[str, float | None],
+    assertions: Sequence[AssertionResult] = (),
 ) -> dict[str, float | None]:
-    """Every score of one rollout: the judge's, AVG of them, and those computed here."""
-    scores: dict[str, float | None] = dict(judged)
+    """Every score of one rollout: of rubrics, the judge's, AVG of them, and those computed here.
+
+    Where an item has rubrics, their metrics and their AVG are what counts (METHODS §2).
+    """
+    scores: dict[str, float | None] = {**judged, **assertion_scores(item.assert_, assertions)}
     if "accuracy" in scores or "effectiveness" in scores:
         scores.setdefault("avg", average(scores.get("accuracy"), scores.get("effectiveness")))
     computed = {

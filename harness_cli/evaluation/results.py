@@ -32,7 +32,7 @@ def item_result(
     `digest` is `trajectory_digest` of its compact form (`evaluation.texts`).
     """
     judged = verdict.scores if verdict else {}
-    scores = {} if trajectory.errored else item_scores(item, trajectory, judged)
+    scores = {} if trajectory.errored else item_scores(item, trajectory, judged, assertions)
     reason = judge_error or (verdict.unscored_reason if verdict else None)
     state, why = outcome(trajectory, verdict, assertions, reason)
     replies = [step.reply for step in trajectory.steps]

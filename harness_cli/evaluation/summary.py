@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from harness_cli.evaluation.rubrics import POOLED, weight_of
 from harness_cli.evaluation.timing import CallTimes, item_timing
 from harness_cli.records.canonical import canonical_json, write_json
 from harness_cli.records.journal import ItemRecord
@@ -22,6 +23,7 @@ from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.intervals import mean_interval
 from harness_cli.stats.trials import pass_hat_k
 from harness_cli.store.journal import scan
+from harness_cli.stats.weighted import pooled_interval, weighted_mean
 from harness_cli.store.runs import RunFolder, atomic_file
 
 STATES = ("passed", "failed", "unscored", "errored")
@@ -33,23 +35,32 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 @dataclass(slots=True)
 class Metric:
-    """One metric over items: the mean over an item's scored repeats, then over items."""
+    """One metric over items: the mean over an item's scored repeats, then over items.
+
+    An item may weigh more than another: where units are pooled, it weighs as many as it holds.
+    """
 
     means: "array[float]" = field(default_factory=lambda: array("d"))
     scored: int = 0
+    weights: "array[float]" = field(default_factory=lambda: array("d"))
 
-    def add(self, scores: Sequence[float]) -> None:
+    def add(self, scores: Sequence[float], weight: float = 1.0) -> None:
         """One item's scored repeats."""
         if scores:
             self.means.append(sum(scores) / len(scores))
             self.scored += len(scores)
+            self.weights.append(weight)
 
     def summary(self, name: str, of: int) -> MetricSummary:
         """Mean with its 95 % interval, and how many of N were scored."""
         if not self.means:
             return MetricSummary(metric=name, mean=None, scored=0, of=of)
-        mean = sum(self.means) / len(self.means)
-        interval = mean_interval(self.means)
+        if name in POOLED:
+            mean = weighted_mean(self.means, self.weights)
+            interval = pooled_interval(self.means, self.weights)
+        else:
+            mean = sum(self.means) / len(self.means)
+            interval = mean_interval(self.means)
         return MetricSummary(metric=name, mean=mean, interval=interval, scored=self.scored, of=of)
 
 
@@ -75,7 +86,7 @@ class Tally:
         names = {name for result in results for name in result.scores}
         for name in names:
             scores = [s for r in results if (s := r.scores.get(name)) is not None]
-            self.metrics.setdefault(name, Metric()).add(scores)
+            self.metrics.setdefault(name, Metric()).add(scores, weight_of(name, results[0]))
         self.passed.add([float(r.state == "passed") for r in results if r.state != "unscored"])
         if repeats > 1:
             self.trials.append((len(results), sum(r.state == "passed" for r in results)))
