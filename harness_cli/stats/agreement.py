@@ -12,6 +12,9 @@ from harness_cli.stats.bootstrap import RESAMPLES, Floats
 
 Weights = Literal["none", "linear", "quadratic"]
 Metric = Literal["nominal", "ordinal", "interval"]
+Invalid = Literal["wrong", "drop"] | float
+"""How a verdict that is none is counted: as one that agrees with no label, not at all, or as the
+label given (PandaLM reads garbage as a tie, LLMBar's κ reads it as 0)."""
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,8 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]
     """Row: reference label, column: the other rater's, in the order of `labels`."""
+    invalid: tuple[int, ...] = ()
+    """Reference label → verdicts that are none, where they count as wrong."""
 
 
 def confusion(
@@ -55,31 +60,37 @@ def cohen_kappa(table: Sequence[Sequence[int]], weights: Weights = "none") -> fl
 
 def agreement(
     reference: Sequence[float],
-    other: Sequence[float],
+    other: Sequence[float | None],
     *,
     weights: Weights = "none",
     labels: Sequence[float] | None = None,
+    invalid: Invalid = "wrong",
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Agreement:
     """Raw agreement and κ with percentile bootstrap intervals over items.
 
-    Resampling items is a multinomial draw of the confusion cells, so all replicates are made at
-    once. Raises ValueError for no pairs.
+    A verdict that is None is counted as `invalid` says; as `wrong` it is a column of its own, as
+    far from every label as labels can be. Resampling items is a multinomial draw of the confusion
+    cells, so all replicates are made at once. Raises ValueError for no pairs.
     """
+    reference, given = _counted(reference, other, invalid)
     if not reference:
         raise ValueError("no labelled pairs")
-    names = tuple(labels) if labels is not None else tuple(sorted({*reference, *other}))
-    table = np.asarray(confusion(reference, other, names), dtype=np.float64)
+    seen = {g for g in given if g is not None}
+    names = tuple(labels) if labels is not None else tuple(sorted({*reference, *seen}))
     n, k = len(reference), len(names)
+    table = np.asarray(confusion(reference, given, (*names, None)), dtype=np.float64)
+    weight = _disagreement(k + 1, weights)
+    weight[:k, k] = weight[:k, :k].max(initial=1.0)
     drawn = np.random.default_rng(seed).multinomial(n, table.ravel() / n, size=resamples)
-    tables = drawn.reshape(resamples, k, k).astype(np.float64)
-    weight = _disagreement(k, weights)
+    tables = drawn.reshape(resamples, k + 1, k + 1).astype(np.float64)
     kappas = _kappas(tables, weight)
     kappas = kappas[~np.isnan(kappas)]
     point = _kappas(table[None], weight)[0]
     method = f"bootstrap {resamples:,}, seed {seed}"
     raws = np.trace(tables, axis1=1, axis2=2) / n
+    counts = table.astype(np.int64)
     return Agreement(
         n=n,
         raw=float(np.trace(table) / n),
@@ -88,7 +99,43 @@ def agreement(
         kappa_interval=_ends(kappas, method) if len(kappas) and not np.isnan(point) else None,
         weights=weights,
         labels=tuple(float(x) for x in names),
-        confusion=tuple(tuple(int(c) for c in row) for row in table),
+        confusion=tuple(tuple(int(c) for c in row[:k]) for row in counts[:k]),
+        invalid=tuple(int(c) for c in counts[:k, k]) if None in given else (),
+    )
+
+
+def _counted(
+    reference: Sequence[float], other: Sequence[float | None], invalid: Invalid
+) -> tuple[list[float], list[float | None]]:
+    if len(reference) != len(other):
+        raise ValueError(f"{len(reference)} and {len(other)} labels are no pairs")
+    pairs = list(zip(reference, other, strict=True))
+    if invalid == "drop":
+        pairs = [(r, g) for r, g in pairs if g is not None]
+    elif invalid != "wrong":
+        pairs = [(r, invalid if g is None else g) for r, g in pairs]
+    return [r for r, _ in pairs], [g for _, g in pairs]
+
+
+class Macro(msgspec.Struct, frozen=True, kw_only=True):
+    """Precision, recall and F1, each the plain mean over the labels."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def macro_scores(found: Agreement) -> Macro:
+    """Macro averages over the labels of an agreement; a ratio without a denominator is 0."""
+    table = np.asarray(found.confusion, dtype=np.float64)
+    missed = np.asarray(found.invalid or (0,) * len(table), dtype=np.float64)
+    hits = table.diagonal()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.nan_to_num(hits / table.sum(axis=0))
+        recall = np.nan_to_num(hits / (table.sum(axis=1) + missed))
+        f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
+    return Macro(
+        precision=float(precision.mean()), recall=float(recall.mean()), f1=float(f1.mean())
     )
 
 
