@@ -10,9 +10,9 @@ import msgspec
 
 from harness_cli.errors import UsageError
 from harness_cli.models.base import Policy
+from harness_cli.models.generation import generation_of
 from harness_cli.models.open import open_policy
 from harness_cli.records.catalogue import Catalogue
-from harness_cli.records.chat import Generation
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.harness import HarnessState, Tool
 from harness_cli.records.item import Item
@@ -71,18 +71,6 @@ async def open_agent(
             profile=profile,
             send_back_reasoning=config.send_back_reasoning,
         )
-
-
-def generation_of(config: PolicyConfig, seed: int | None) -> Generation:
-    """Sampling of a policy: its own settings over the defaults of TR App. F."""
-    own = {
-        name: value
-        for name in ("temperature", "top_p", "max_tokens")
-        if (value := getattr(config, name)) is not None
-    }
-    if "max_tokens" in own:
-        own["max_tokens_ceiling"] = own["max_tokens"]
-    return Generation(seed=seed, **own)
 
 
 def open_executors(

@@ -1,20 +1,12 @@
 """What one rollout came to: its state, its scores, and the digest of its trajectory."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any
-
-import msgspec
 
 from harness_cli.evaluation.metrics import item_scores
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import AssertionResult, ItemResult, State, Verdict
-
-CLOCKS = ("latency_s", "ttft_s", "wall_s", "cached", "attempts", "retry_reasons")
-"""What may differ between two runs that did the same: times, retries, where an answer lay."""
-
-_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def item_result(
@@ -91,26 +83,6 @@ def hooks_fired(trajectory: Trajectory) -> tuple[str, ...]:
     """Hooks that did something else than allow, in order, once a time."""
     events = [*trajectory.hooks, *(event for step in trajectory.steps for event in step.hooks)]
     return tuple(f"{e.hook}:{e.outcome}" for e in events if e.outcome != "allow")
-
-
-def trajectory_digest(trajectory: Trajectory) -> str:
-    """SHA-256 of a trajectory without clocks: equal for two rollouts that did the same.
-
-    The compact form is digested, in which long prompt texts stand as their digests: hashing the
-    same 8 KB for every item would cost more than everything else here.
-    """
-    return sha256(_sorted(without_clocks(msgspec.to_builtins(trajectory)))).hexdigest()
-
-
-def without_clocks(plain: dict[str, Any]) -> dict[str, Any]:
-    """A trajectory's plain form without the fields of `CLOCKS`, at the places that have them."""
-    steps = plain["steps"]
-    calls = [call for step in steps for call in step["calls"]]
-    hooks = [hook for step in steps for hook in step["hooks"]]
-    for part in (plain, *calls, *hooks, *plain["hooks"], *(step["reply"] for step in steps)):
-        for clock in CLOCKS:
-            part.pop(clock, None)
-    return plain
 
 
 def _units(verdict: Verdict | None, assertions: Sequence[AssertionResult]) -> list[bool | None]:

@@ -11,11 +11,12 @@ from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
 from harness_cli.evaluation.gate import Gate, RunStopped
 from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.redaction import Cleaner
-from harness_cli.evaluation.results import item_result, trajectory_digest
+from harness_cli.evaluation.results import item_result
 from harness_cli.evaluation.texts import Texts
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.base import Judge
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.clocks import trajectory_digest
 from harness_cli.records.item import Item
 from harness_cli.records.journal import ItemRecord, TrajectoryRecord, VerdictRecord
 from harness_cli.records.trajectory import StopReason, Trajectory

@@ -181,6 +181,10 @@ def _text(parts: Parts, setting: Setting, text: str) -> Iterator[tuple[str, str]
         known = parts.tool_names()
         if text not in known:
             yield f"no tool `{text}`", _near(text, known)
+    elif setting.kind == "skills":
+        names = {skill.name for skill in parts.skills.values()}
+        if text not in names:
+            yield f"no skill `{text}`", _near(text, names)
     elif text not in setting.words:
         yield f"`{text}` is not known", f"known: {', '.join(setting.words)}"
 

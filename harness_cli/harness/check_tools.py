@@ -20,7 +20,7 @@ from harness_cli.store.redact import redact
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """MCP's rule for a tool's name; OpenAI-compatible servers are stricter."""
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-EXECUTORS = ("sandbox", "python", "http", "mcp", "builtin")
+EXECUTORS = ("sandbox", "python", "http", "mcp", "builtin", "evidence")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MCP, _LOCK = "tools/mcp.yaml", "tools/mcp.lock.json"
 

@@ -6,7 +6,7 @@ One table for the linter, the diff and the documentation; `runtime/hooks` carrie
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["regexes", "tools", "number", "words", "word", "constraint"]
+Kind = Literal["regexes", "tools", "skills", "number", "words", "word", "constraint"]
 
 REPLY = ("after_model", "before_reply", "after_reply")
 CALL = ("after_model", "before_tool")
@@ -86,4 +86,8 @@ CHECKS: dict[str, BuiltinCheck] = {
         ("request",), {"max_chars": Setting("number"), "max_comments": Setting("number")}
     ),
     "tool_result_schema": BuiltinCheck(("after_tool",)),
+    "answer_required": BuiltinCheck(("before_reply",), {"tools": Setting("tools", required=True)}),
+    "single_answer": BuiltinCheck(("after_model",), {"tools": Setting("tools", required=True)}),
+    "skills_required": BuiltinCheck(("before_tool",), {"skills": Setting("skills", required=True)}),
+    "evidence_cited": BuiltinCheck(("before_tool",)),
 }

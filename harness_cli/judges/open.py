@@ -3,19 +3,35 @@
 from harness_cli.errors import UsageError
 from harness_cli.judges.base import Judge
 from harness_cli.records.config import JudgeConfig
+from harness_cli.store.project import Project
+
+GROUNDED = "grounded"
 
 
-def open_judge(name: str, config: JudgeConfig) -> Judge:
-    """The judge of a configuration entry.
+def open_judge(
+    name: str,
+    config: JudgeConfig,
+    project: Project | None = None,
+    *,
+    fresh: bool = False,
+    concurrency: int | None = None,
+) -> Judge:
+    """The judge of a configuration entry; close it when it is done.
 
-    Raises `UsageError` for a panel: panels of policies are not built yet, and a panel that graded
-    by anything else would be a lie.
+    A panel needs the `project`, for its policies, its harness and its cache. `fresh` takes no vote
+    from the cache; `concurrency` bounds the judge's model calls side by side. Raises `UsageError`,
+    `UnknownName` and `BadFile` for what cannot be meant; nothing is asked or started before the
+    first verdict.
     """
     if config.kind == "grounded":
         from harness_cli.judges.grounded.judge import GroundedJudge
 
         return GroundedJudge()
-    raise UsageError(
-        f"judge `{name}` is a panel, which this version cannot open",
-        hint="--judge grounded, or an entry `{kind: grounded}` under `judges`",
-    )
+    if project is None:
+        raise UsageError(
+            f"judge `{name}` is a panel: its policies stand in a project",
+            hint="open it with the project whose harness.yaml names them",
+        )
+    from harness_cli.judges.panel.opening import open_panel
+
+    return open_panel(name, config, project, fresh=fresh, concurrency=concurrency)

@@ -190,7 +190,7 @@ class ReplyBuilder:
         )
 
     def _recover_calls(self, said: str) -> str:
-        if self._calls or "<tool_call>" not in said:
+        if self._calls or "<tool_call>" not in said or not self._request.text_calls:
             return said
         offered = {t.get("function", {}).get("name") for t in self._request.tools}
         found, rest = calls_in_text(said, offered)

@@ -52,6 +52,9 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     tool_choice: str | dict[str, Any] | None = None
     stop: tuple[str, ...] = ()
+    text_calls: bool = True
+    """Take tool calls that a server left in the text for calls. A judge's answer may quote what it
+    judges, so its requests say no: only what travels as a call is one."""
 
 
 class ChatReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,8 +59,21 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     kind: Literal["grounded", "panel"] = "panel"
     panel: tuple[str, ...] = ()
-    rule: str = "majority"
+    """Names of policies, one vote each; `grounded` is the deterministic judge as a member."""
+    rule: Literal["majority", "unanimous"] = "majority"
+    """What a grade needs of the scored votes: more than half of them, or all."""
+    split: Literal["median", "lower", "unscored"] = "median"
+    """What follows where no grade has that: the median where it is a grade, the lower of the two
+    middle votes, or no score."""
+    quorum: AtLeastOne | None = None
+    """Scored votes below which nothing is scored; more than half of the members by default."""
     harness: str | None = None
+    """Folder of the judge's harness; `judges/<name>` of the harness, else `judges/final`."""
+    pipeline: str = "default"
+    rounds: AtLeastOne = 6
+    """Model calls of one vote."""
+    call_s: Positive = 180.0
+    """One model call of a vote, with its retries; a vote whose call takes longer is unscored."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

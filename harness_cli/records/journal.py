@@ -34,6 +34,8 @@ class ModelRecord(_Record, frozen=True, kw_only=True):
 
     item: str
     repeat: int = 0
+    judge: str = ""
+    """Member of the judging panel whose call it is; the policy under test has none."""
     index: int
     request: str
     """Digest of messages, tools and sampling settings; the text itself is in the trajectory."""
@@ -46,6 +48,7 @@ class ToolRecord(_Record, frozen=True, kw_only=True):
 
     item: str
     repeat: int = 0
+    judge: str = ""
     index: int
     name: str
     arguments: str

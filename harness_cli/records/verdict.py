@@ -1,6 +1,6 @@
 """What a judge says, and what one item of one run came to."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +28,50 @@ class AssertionResult(msgspec.Struct, frozen=True, kw_only=True):
     """None: could not be decided (unscored)."""
     reason: str = ""
     score: float | None = None
+    rubric: str = ""
+    """The text of an `llm-rubric` that a judge decided."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What a vote rests on: a reference of the case or of an evidence tool, and what it says."""
+
+    ref: str
+    says: str = ""
+
+
+class RubricVote(msgspec.Struct, frozen=True, kw_only=True):
+    """One rubric of an item (`llm-rubric`) under one vote."""
+
+    id: str
+    passed: bool
+    reason: str = ""
+
+
+class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One member of a panel on one trajectory. Without scores it has a reason, never a grade."""
+
+    voter: str
+    """The member's name: a policy of harness.yaml, or `grounded`."""
+    policy: str = ""
+    """name@digest of what answered."""
+    scores: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+    """Metric → why."""
+    evidence: tuple[Evidence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    rubrics: tuple[RubricVote, ...] = ()
+    unscored: str | None = None
+    """Why this vote counts for nothing: refused, timed out, no verdict, two verdicts … ."""
+    trajectory_sha256: str = ""
+    """Of the member's own rollout, without clocks."""
+    looked_up: tuple[str, ...] = ()
+    """Its calls of evidence tools, with their arguments."""
+    calls: int = 0
+    """Model calls it took (when it was made, where it is cached)."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+    cached: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +84,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     assertions: tuple[AssertionResult, ...] = ()
     unscored_reason: str | None = None
-    votes: tuple[dict[str, Any], ...] = ()
+    votes: tuple[Vote, ...] = ()
     cached: bool = False
+    """Every vote of a model was taken from the cache."""
 
 
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,6 +98,8 @@ class Agent:
     profile: str = "offline"
     send_back_reasoning: bool = False
     """Send `reasoning_content` of tool turns back, which some servers demand."""
+    text_calls: bool = True
+    """See `ChatRequest.text_calls`."""
     overlay: tuple[dict[str, Any], ...] = ()
     """Tools of a robustness item, beside those of the state; the executor `returns` runs them."""
     instructions: tuple[str, ...] = ()

@@ -82,6 +82,7 @@ def _request(session: Session) -> ChatRequest:
         top_p=generation.top_p,
         max_tokens=session.max_tokens,
         seed=generation.seed,
+        text_calls=session.agent.text_calls,
     )
 
 

@@ -1,4 +1,4 @@
-"""The two tools of the loop itself: `load_skill` and `refuse`."""
+"""The tools of the loop itself: `load_skill`, `refuse`, and those that answer."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -16,6 +16,8 @@ def call_builtin(session: Session, tool: Tool, arguments: dict[str, Any]) -> Too
         return _load_skill(session, str(arguments.get(skill_argument(tool) or "") or ""))
     if operation == "refuse":
         return _refuse(session, str(arguments.get("reason") or ""))
+    if operation == "answer":
+        return _answer(session, arguments)
     return ToolResult(
         ok=False,
         content=f"the runtime has no built-in tool `{operation}`",
@@ -60,3 +62,10 @@ def _refuse(session: Session, reason: str) -> ToolResult:
     session.refused = True
     structured = {"refused": True, "reason": reason}
     return ToolResult(ok=True, content="Nothing is said in public.", structured=structured)
+
+
+def _answer(session: Session, arguments: dict[str, Any]) -> ToolResult:
+    """The rollout ends with this call: what a judge submits. The first call counts."""
+    if session.answer is None:
+        session.answer = arguments
+    return ToolResult(ok=True, content="Received.", structured={"received": True})

@@ -92,6 +92,8 @@ class Session:
     tool_calls: int = 0
     max_tokens: int = 0
     refused: bool = False
+    answer: dict[str, Any] | None = None
+    """Arguments of the first call of a tool that answers (`_meta.harness.operation: answer`)."""
     compact: bool = False
     reply: str = ""
     stop: StopReason = StopReason.COMPLETED

@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from harness_cli.harness.prompts import render
+from harness_cli.records.canonical import canonical_json
 from harness_cli.records.chat import ChatReply
 from harness_cli.records.request import Comment, Request
 from harness_cli.records.trajectory import Route, StopReason
@@ -14,6 +15,8 @@ from harness_cli.runtime.messages import HOOK_MARK, assistant_turn, hook_turn
 from harness_cli.runtime.session import Ended, Session
 from harness_cli.runtime.toolbox import ended_by, read_calls, run_calls
 
+ENDED_HERE = "the rollout ended here"
+"""Result of a call in an answer with which hooks ended the rollout."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2028\u2029\u202a-\u202e\ufeff]")
 
 
@@ -77,7 +80,7 @@ async def one_round(session: Session) -> bool:
         if ruling.action != "allow":
             denied = dict.fromkeys(range(len(asked)), ruling.message) | denied
         await run_calls(session, asked, denied)
-        return decline(session) if session.refused else False
+        return decline(session) if session.refused else answered(session)
     if ruling.action == "retry":
         try_again(session, reply, ruling.message)
         return False
@@ -88,7 +91,7 @@ async def _refuse_all(session: Session, reply: ChatReply) -> None:
     """Keep the calls of an answer that ended the rollout, each as denied."""
     asked = read_calls(session, reply)
     if asked:
-        await run_calls(session, asked, dict.fromkeys(range(len(asked)), "the rollout ended here"))
+        await run_calls(session, asked, dict.fromkeys(range(len(asked)), ENDED_HERE))
 
 
 async def stop_gate(session: Session, reply: ChatReply, text: str) -> bool:
@@ -116,6 +119,14 @@ def extract_reply(session: Session, text: str) -> None:
     """5. Extract the reply; its reasoning was taken out when the answer came in."""
     session.reply = text
     session.stop = StopReason.COMPLETED
+
+
+def answered(session: Session) -> bool:
+    """5. The end after a call of an answering tool: its arguments, as JSON, are the reply."""
+    if session.answer is None:
+        return False
+    extract_reply(session, canonical_json(session.answer).decode())
+    return True
 
 
 def decline(session: Session) -> bool:

@@ -21,7 +21,7 @@ from harness_cli.runtime.messages import assistant_turn, tool_turn
 from harness_cli.runtime.session import Ended, Session
 
 T = TypeVar("T")
-OURS = ("sandbox", "returns")
+OURS = ("sandbox", "returns", "evidence")
 """Executors of this package that run in this process and let themselves be cancelled."""
 WARM_S = 60.0
 """Above an executor's own limit for starting what a tool needs, which is no part of the call."""

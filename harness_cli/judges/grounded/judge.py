@@ -9,6 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from harness_cli.judges.base import JudgeCalls
 from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
@@ -71,9 +72,19 @@ class GroundedJudge:
         self._catalogue: Catalogue | None = None
         self._known: Indexed | None = None
 
-    async def judge(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
+    async def judge(
+        self,
+        item: Item,
+        trajectory: Trajectory,
+        world: Catalogue,
+        *,
+        calls: JudgeCalls | None = None,  # noqa: ARG002  it makes none
+    ) -> Verdict:
         """The verdict on one trajectory; assertions are the engine's to check."""
         return self.verdict(item, trajectory, world)
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
     def verdict(self, item: Item, trajectory: Trajectory, world: Catalogue) -> Verdict:
         """The same, for callers without an event loop."""

@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness_cli.runtime.hooks import check_answer, check_calls, check_conduct, check_text
+from harness_cli.runtime.hooks import (
+    check_answer,
+    check_calls,
+    check_conduct,
+    check_judging,
+    check_text,
+)
 from harness_cli.runtime.hooks.check_grounded import grounded_claims
 from harness_cli.runtime.hooks.moment import Moment, Objection
 
@@ -24,6 +30,10 @@ CHECKS: dict[str, Callable[..., Callable[[Moment], Objection | None]]] = {
     "repeat_call": check_answer.repeat_call,
     "loop_stop": check_answer.loop_stop,
     "grounded_claims": grounded_claims,
+    "answer_required": check_judging.answer_required,
+    "single_answer": check_judging.single_answer,
+    "skills_required": check_judging.skills_required,
+    "evidence_cited": check_judging.evidence_cited,
 }
 
 
