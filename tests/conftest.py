@@ -71,7 +71,7 @@ def pytest_unconfigure(config):
     if path is None or reporter is None:
         return
     kept = {
-        report.nodeid: {"outcome": outcome, "seconds": round(report.duration, 1)}
+        report.nodeid: {"outcome": outcome, "seconds": round(getattr(report, "duration", 0.0), 1)}
         for outcome in ("passed", "failed", "error", "skipped")
         for report in reporter.stats.get(outcome, [])
     }

@@ -167,3 +167,41 @@ def apply(
         as_json=as_json,
         quiet=quiet,
     )
+
+
+@app.command()
+def credit(
+    proposal: Annotated[
+        str | None, typer.Argument(help="An applied proposal; default: the newest measured one.")
+    ] = None,
+    budget: Annotated[
+        int,
+        typer.Option(min=0, metavar="ITEMS", help="Items to evaluate with one hunk left out."),
+    ] = 0,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which hunks of an applied proposal helped, hurt, or cannot be told."""
+    from harness_cli.commands._crediting import show_credit
+    from harness_cli.store.project import Project
+
+    show_credit(Project.find(directory), proposal, budget=budget, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def prune(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Propose to take out hunks that hurt or never earned anything (needs `edit credit`)."""
+    from harness_cli.commands._crediting import propose_pruning
+    from harness_cli.store.project import Project
+
+    propose_pruning(
+        Project.find(directory), output and directory / output, as_json=as_json, quiet=quiet
+    )
