@@ -73,7 +73,8 @@ class Spooled:
     @classmethod
     def empty(cls, stack: ExitStack) -> "Spooled":
         """Two temporary files that `stack` closes."""
-        rows, pieces = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+        rows = stack.enter_context(tempfile.TemporaryFile())
+        pieces = stack.enter_context(tempfile.TemporaryFile())
         return cls(rows, pieces)
 
 
@@ -101,7 +102,9 @@ def spool(
         ahead = size // max(number, 1) * (len(keys) - number)
         place = None
         if trajectory is not None:
-            if size + ahead + details.bytes + texts.bytes + RESERVE < room:
+            needed = size + ahead + details.bytes + texts.bytes + RESERVE
+            # Once it was short it stays so: no passed item gets room that a failed one was refused.
+            if needed < room and not out.left_out:
                 document = _document(reader, shower, key, result, trajectory, before)
                 place = details.add(clean(document.decode()).encode())
             else:
