@@ -47,7 +47,9 @@ def models(run):
 def killed_and_resumed(make_project, seeds, *, items):
     endpoint = Endpoint(think_s=0.02)
     with serving(endpoint) as url:
-        project = make_project(url, items=items)
+        # Limits that a busy machine does not reach: a call asked again for a stall of the test's
+        # own server is none that a kill repeated.
+        project = make_project(url, items=items, stall_timeout_s=60, attempt_timeout_s=60)
         whole = evaluated(project).run.canonical.read_bytes()
         for seed in seeds:
             endpoint.calls.clear()
