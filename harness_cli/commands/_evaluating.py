@@ -11,10 +11,12 @@ from typing import Any
 from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, step_summary, table
 from harness_cli.errors import Locked, UsageError
-from harness_cli.evaluation import comparison_text as compared
+from harness_cli.evaluation import noise_text
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.engine import Outcome, evaluate
+from harness_cli.evaluation.noise import measured_with
 from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report
 from harness_cli.store.project import Project
 
@@ -47,13 +49,13 @@ def evaluate_all(
             show(outcome)
         if outcome.report.status != "complete":
             break
+    noise = _noise(project, outcomes, aa=aa)
     if as_json:
-        emit_json(_as_json([o.report for o in outcomes]))
+        emit_json(_as_json([o.report for o in outcomes], noise if aa else []))
     for outcome in outcomes:
         outcome.check()
-    if aa and not as_json:
-        for one, other in zip(outcomes[::2], outcomes[1::2], strict=True):
-            show_noise(one, other)
+    for floor in noise if not as_json else ():
+        show_noise(floor, aa=aa)
 
 
 def _check(
@@ -75,19 +77,24 @@ def _asked(evalsets: Sequence[str], options: EvalOptions, *, aa: bool) -> Iterat
             yield replace(chosen, seed=seed + (options.repeat or 1))
 
 
-def show_noise(one: Outcome, other: Outcome) -> None:
-    """What two runs of the same thing differ by, and the difference such a run can see."""
-    from harness_cli.evaluation.compare import compare
+def _noise(project: Project, outcomes: Sequence[Outcome], *, aa: bool) -> list[Noise]:
+    """The noise floor of every complete A/A pair, and of every complete run with repeats."""
+    complete = [o for o in outcomes if o.report.status == "complete"]
+    groups = [[o.run] for o in complete if o.run.config().repeat > 1]
+    if aa:
+        groups = [[a.run, b.run] for a, b in zip(complete[::2], complete[1::2], strict=False)]
+    return [measured_with(project, runs) for runs in groups]
 
-    found = compare(
-        one.run.results(),
-        other.run.results(),
-        config_a=one.run.config(),
-        config_b=other.run.config(),
-    )
-    line(f"A/A: {one.run.id} and {other.run.id} differ by their seeds alone")
-    table(compared.METRIC_COLUMNS, compared.metric_rows(found))
-    for remark in compared.remarks(found):
+
+def show_noise(noise: Noise, *, aa: bool) -> None:
+    """What runs of the same thing differ by, and what that leaves of the gates."""
+    if not aa and not noise.gates:
+        return
+    line(noise_text.title(noise))
+    table(noise_text.COLUMNS, noise_text.metric_rows(noise))
+    if noise.gates:
+        table(noise_text.GATE_COLUMNS, noise_text.gate_rows(noise))
+    for remark in noise_text.remarks(noise):
         line(remark)
 
 
@@ -110,6 +117,10 @@ def show(outcome: Outcome) -> None:
     line(shown.usage_line(report))
     if report.pass_hat:
         line(shown.pass_line(report))
+    for said in shown.repeat_lines(report):
+        line(said)
+    for said in shown.judge_lines(report):
+        line(said)
     for name, count in report.incidents.items():
         if count:
             line(f"{name}: {count}")
@@ -149,5 +160,7 @@ def _write(outcome: Outcome, junit_file: Path | None) -> None:
             file.writelines(shown.junit(outcome.report, outcome.run.results()))
 
 
-def _as_json(reports: list[Report]) -> Any:
+def _as_json(reports: list[Report], noise: list[Noise]) -> Any:
+    if noise:
+        return {"reports": reports, "noise": noise}
     return reports[0] if len(reports) == 1 else {"reports": reports}

@@ -27,6 +27,10 @@ def run(
         typer.Argument(metavar="B", help="Run id; default: the newest.", autocompletion=run_ids),
     ] = None,
     cases: Annotated[int, typer.Option(min=0, help="Fixed and broken cases to list.")] = 10,
+    resamples: Annotated[
+        int | None,
+        typer.Option(min=100, help="Seeded resamples, as the report drew; default: exact."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs of another evalset content or judge.")
     ] = False,
@@ -42,16 +46,20 @@ def run(
     from harness_cli.commands._show import emit_json, line, step_summary
     from harness_cli.evaluation.compare import compare
     from harness_cli.evaluation.comparison_text import markdown
+    from harness_cli.evaluation.noise import find
     from harness_cli.store.project import Project
     from harness_cli.store.runs import RunStore
 
-    first, second = _two(RunStore(Project.find(directory).runs), a, b)
+    store = RunStore(Project.find(directory).runs)
+    first, second = _two(store, a, b)
     found = compare(
         first.results(),
         second.results(),
         config_a=first.config(),
         config_b=second.config(),
         force=force,
+        noise=find(store, second.config(), first.config()),
+        resamples=resamples,
     )
     step_summary(markdown(found, cases))
     if as_json:
@@ -123,7 +131,8 @@ def _case(case: "Case") -> str:
         if case.a.get(metric) != case.b.get(metric)
     ]
     kinds = f"  ({', '.join(case.findings)})" if case.findings else ""
-    return f"{case.item_id}  {case.category}  {', '.join(moved)}{kinds}"
+    flaky = "  flaky" if case.flaky else ""
+    return f"{case.item_id}  {case.category}  {', '.join(moved)}{kinds}{flaky}"
 
 
 def _score(value: float | None) -> str:

@@ -45,6 +45,9 @@ def run(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N items.")] = None,
     repeat: Annotated[int | None, typer.Option(min=1, help="Rollouts an item.")] = None,
+    need: Annotated[
+        int | None, typer.Option(min=1, help="Passes an item needs; default: more than half.")
+    ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Rollouts side by side.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sampling seed of the policy.")] = None,
     agent: Annotated[
@@ -63,6 +66,9 @@ def run(
     record: Annotated[Path | None, typer.Option(help="Keep every answer in FILE.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Take every answer from FILE.")] = None,
     responses: Annotated[Path | None, typer.Option(help="Score the given answers in FILE.")] = None,
+    fresh_verdicts: Annotated[
+        bool, typer.Option("--fresh-verdicts", help="Ask a panel anew, whatever its cache holds.")
+    ] = False,
     reason: Annotated[str | None, typer.Option(help="Why a sealed split is opened.")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="US dollars.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens, in and out.")] = None,
@@ -98,12 +104,14 @@ def run(
         profile=profile,
         limit=limit,
         repeat=repeat,
+        need=need,
         seed=seed,
         concurrency=concurrency,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds),
         resume=RunStore(project.runs).get(resume) if resume else None,
         record=within(directory, record),
         replay=within(directory, replay),
+        fresh_verdicts=fresh_verdicts,
         responses=within(directory, responses),
         reason=reason,
         if_locked=one_of("--if-locked", if_locked, ("skip", "wait", "fail")) or "fail",

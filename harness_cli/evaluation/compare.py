@@ -1,43 +1,26 @@
 """Two runs on the same items: paired differences with intervals, and the cases behind them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from statistics import fmean
+
+import msgspec
 
 from harness_cli.errors import UsageError
 from harness_cli.evaluation.comparison import Case, CategoryDelta, MetricDelta, Side
 from harness_cli.evaluation.comparison import Comparison as Comparison  # its name at this seam
+from harness_cli.evaluation.noise import floor
+from harness_cli.evaluation.pairing import HEADLINE, VERDICTS, PairedItem, collected
+from harness_cli.evaluation.repeats import needed
+from harness_cli.records.noise import Noise
 from harness_cli.records.run import RunConfig
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.multiple import MIN_ITEMS, holm
 from harness_cli.stats.paired import mcnemar, paired, sign_flip_p
 from harness_cli.stats.power import items_needed, minimum_detectable
+from harness_cli.stats.trials import Spread, spread
 
-PASS = "pass"
-"""Share of repeats in state `passed`; unscored and errored ones count as missing."""
-HEADLINE = (PASS, "accuracy", "effectiveness", "avg")
 ALPHA = 0.05
-STATES = ("passed", "failed", "unscored", "errored")
-
-
-@dataclass
-class _Item:
-    """All repeats of one item."""
-
-    category: str
-    states: list[str] = field(default_factory=list)
-    scores: dict[str, list[float | None]] = field(default_factory=dict)
-    findings: set[str] = field(default_factory=set)
-
-    def mean(self, metric: str) -> float | None:
-        """Over the scored repeats; None when there is none."""
-        known = [v for v in self.scores.get(metric, ()) if v is not None]
-        return fmean(known) if known else None
-
-    @property
-    def passed(self) -> bool:
-        """At least half of its repeats passed."""
-        return 2 * self.states.count("passed") >= len(self.states)
+Pairs = list[tuple[PairedItem, PairedItem]]
 
 
 def compare(
@@ -47,28 +30,41 @@ def compare(
     config_a: RunConfig | None = None,
     config_b: RunConfig | None = None,
     force: bool = False,
+    noise: Noise | None = None,
+    resamples: int | None = None,
 ) -> Comparison:
     """The paired comparison of two runs, by item id; repeats of an item are averaged first.
+
+    `noise` is the A/A floor to hold differences against; `resamples` asks for the seeded bootstrap
+    of TR App. E.4 in place of the exact one.
 
     Raises `UsageError` when the runs cover another evalset, another content of it, or were graded
     by another judge: such differences are not the agent's. `force` makes warnings of these.
     """
     warnings = _unlike(config_a, config_b, force=force)
-    first, counts_a = _collected(a)
-    second, counts_b = _collected(b)
+    first, counts_a = collected(a)
+    second, counts_b = collected(b)
     both = sorted(first.keys() & second.keys())
     if not both:
         raise UsageError("the two runs have no item in common")
     pairs = [(first[i], second[i]) for i in both]
     metrics = _metrics(pairs)
+    passed = [
+        {i: item.passed(*_rule(config)) for i, item in side.items()}
+        for config, side in ((config_a, first), (config_b, second))
+    ]
+    moved = [i for i in both if passed[0][i] is not passed[1][i]]
     return Comparison(
-        a=_side(config_a, counts_a, len(first)),
-        b=_side(config_b, counts_b, len(second)),
+        a=_side(config_a, counts_a, first),
+        b=_side(config_b, counts_b, second),
         items=len(both),
-        metrics=tuple(_delta(m, pairs) for m in metrics),
+        metrics=tuple(_against(_delta(m, pairs, resamples), noise, config_b) for m in metrics),
         categories=_categories(metrics, pairs),
-        fixed=_cases(both, first, second, better=True),
-        broken=_cases(both, first, second, better=False),
+        fixed=_cases([i for i in moved if passed[1][i]], first, second, better=True),
+        broken=_cases([i for i in moved if passed[0][i]], first, second, better=False),
+        flaky_a=tuple(i for i in both if first[i].flaky),
+        flaky_b=tuple(i for i in both if second[i].flaky),
+        noise_runs=noise.runs if noise else (),
         only_a=tuple(sorted(first.keys() - second.keys())),
         only_b=tuple(sorted(second.keys() - first.keys())),
         warnings=tuple(warnings),
@@ -106,37 +102,33 @@ def _unlike(a: RunConfig | None, b: RunConfig | None, *, force: bool) -> list[st
     return serious + mild
 
 
-def _collected(results: Iterable[ItemResult]) -> tuple[dict[str, _Item], dict[str, int]]:
-    items: dict[str, _Item] = {}
-    counts = dict.fromkeys(STATES, 0)
-    for result in results:
-        counts[result.state] += 1
-        item = items.setdefault(result.item_id, _Item(result.category))
-        item.states.append(result.state)
-        decided = result.state in ("passed", "failed")
-        passed = float(result.state == "passed") if decided else None
-        for metric, score in {PASS: passed, **result.scores}.items():
-            item.scores.setdefault(metric, []).append(score)
-        item.findings |= {f.kind for f in result.findings}
-    return items, counts
+def _rule(config: RunConfig | None) -> tuple[int | None, int | None]:
+    """k and n of a run's verdicts; without a run more than half of the repeats that are there."""
+    return (None, None) if config is None else (needed(config), config.repeat)
 
 
-def _side(config: RunConfig | None, counts: Mapping[str, int], items: int) -> Side:
+def _side(
+    config: RunConfig | None, counts: Mapping[str, int], items: Mapping[str, PairedItem]
+) -> Side:
+    found = Side(counts=dict(counts), items=len(items))
     if config is None:
-        return Side(counts=dict(counts), items=items)
+        return found
     split = f"/{config.evalset.split}" if config.evalset.split else ""
-    return Side(
+    verdicts = dict.fromkeys(VERDICTS, 0)
+    for item in items.values() if config.repeat > 1 else ():
+        verdicts[item.verdict(*_rule(config))] += 1
+    return msgspec.structs.replace(
+        found,
         run=config.id,
         harness=config.harness_id,
         policy=config.policy_id,
         judge=config.judge_id,
         evalset=config.evalset.name + split,
-        counts=dict(counts),
-        items=items,
+        verdicts=verdicts if config.repeat > 1 else {},
     )
 
 
-def _metrics(pairs: list[tuple[_Item, _Item]]) -> list[str]:
+def _metrics(pairs: Pairs) -> list[str]:
     """Metrics scored on both sides of some item, the headline ones first."""
     seen = {
         m
@@ -147,12 +139,21 @@ def _metrics(pairs: list[tuple[_Item, _Item]]) -> list[str]:
     return [m for m in HEADLINE if m in seen] + sorted(seen - set(HEADLINE))
 
 
-def _delta(metric: str, pairs: list[tuple[_Item, _Item]]) -> MetricDelta:
+def _against(delta: MetricDelta, noise: Noise | None, config: RunConfig | None) -> MetricDelta:
+    """The same difference, with the noise floor of its metric."""
+    if noise is None:
+        return delta
+    repeat = config.repeat if config else 1
+    half = floor(noise, delta.metric, n=delta.paired.n, repeat=repeat)
+    return msgspec.structs.replace(delta, noise=half)
+
+
+def _delta(metric: str, pairs: Pairs, resamples: int | None) -> MetricDelta:
     asked = [(a.mean(metric), b.mean(metric)) for a, b in pairs if _asks(metric, a, b)]
     both = [(x, y) for x, y in asked if x is not None and y is not None]
     xs, ys = [x for x, _ in both], [y for _, y in both]
     diffs = [y - x for x, y in both]
-    found = paired(diffs)
+    found = paired(diffs, resamples=resamples)
     binary = all(v in (0.0, 1.0) for v in (*xs, *ys))
     detectable = None if found.sd is None else minimum_detectable(found.n, found.sd)
     return MetricDelta(
@@ -166,15 +167,31 @@ def _delta(metric: str, pairs: list[tuple[_Item, _Item]]) -> MetricDelta:
         with_missing_as_zero=fmean([(y or 0.0) - (x or 0.0) for x, y in asked]) if asked else None,
         detectable=detectable,
         needed=None if found.sd is None else items_needed(found.mean or 0.0, found.sd),
+        spread=_spread(metric, pairs),
     )
 
 
-def _asks(metric: str, a: _Item, b: _Item) -> bool:
+def _spread(metric: str, pairs: Pairs) -> Spread | None:
+    """Each repeat taken for a run of its own, in percent (T2); None with a run of one repeat."""
+    sides = []
+    for side in (0, 1):
+        columns = [pair[side].scores.get(metric, []) for pair in pairs]
+        repeats = {len(column) for column in columns}
+        if len(repeats) != 1 or repeats == {1} or repeats == {0}:
+            return None
+        rows = [[100 * v for v in row if v is not None] for row in zip(*columns, strict=True)]
+        if not all(rows):
+            return None
+        sides.append([fmean(row) for row in rows])
+    return spread(*sides)
+
+
+def _asks(metric: str, a: PairedItem, b: PairedItem) -> bool:
     """The item has this metric on one side at least, scored or not."""
     return metric in a.scores or metric in b.scores
 
 
-def _categories(metrics: list[str], pairs: list[tuple[_Item, _Item]]) -> tuple[CategoryDelta, ...]:
+def _categories(metrics: list[str], pairs: Pairs) -> tuple[CategoryDelta, ...]:
     """Accuracy and Effectiveness by category, or the pass share where neither is scored."""
     wanted = [m for m in ("accuracy", "effectiveness") if m in metrics] or metrics[:1]
     grouped: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -213,14 +230,16 @@ def _category(
 
 
 def _cases(
-    both: list[str], first: dict[str, _Item], second: dict[str, _Item], *, better: bool
+    moved: list[str],
+    first: Mapping[str, PairedItem],
+    second: Mapping[str, PairedItem],
+    *,
+    better: bool,
 ) -> tuple[Case, ...]:
-    """Items whose majority of repeats changed state; unscored and errored are no pass."""
+    """Items whose verdict of k of n changed; unscored and errored are no pass."""
     found = []
-    for item_id in both:
+    for item_id in moved:
         a, b = first[item_id], second[item_id]
-        if a.passed is b.passed or b.passed is not better:
-            continue
         failing = a if better else b
         shown = [m for m in HEADLINE if m in a.scores or m in b.scores]
         found.append(
@@ -230,6 +249,7 @@ def _cases(
                 a={m: a.mean(m) for m in shown},
                 b={m: b.mean(m) for m in shown},
                 findings=tuple(sorted(failing.findings)),
+                flaky=a.flaky or b.flaky,
             )
         )
     return tuple(found)

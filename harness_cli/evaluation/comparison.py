@@ -4,6 +4,7 @@ import msgspec
 
 from harness_cli.stats.paired import McNemar, Paired
 from harness_cli.stats.power import Detectable
+from harness_cli.stats.trials import Spread
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     """Rollouts by state."""
     items: int = 0
+    verdicts: dict[str, int] = {}
+    """Items by their verdict of k of n; empty in a run without repeats."""
 
 
 class MetricDelta(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,10 @@ class MetricDelta(msgspec.Struct, frozen=True, kw_only=True):
     detectable: Detectable | None = None
     needed: int | None = None
     """Items at which the observed difference would be seen with 80 % power."""
+    noise: float | None = None
+    """±: what two runs of the same thing differ by, from an A/A run; None where none was made."""
+    spread: Spread | None = None
+    """In percent, each repeat as a run of its own (T2); None in a run without repeats."""
 
 
 class CategoryDelta(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +70,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     b: dict[str, float | None]
     findings: tuple[str, ...] = ()
     """Kinds the judge found on the failing side."""
+    flaky: bool = False
+    """Its repeats contradict each other on one side at least: the change may be chance."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,4 +88,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     broken: tuple[Case, ...]
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    flaky_a: tuple[str, ...] = ()
+    """Items that some repeats pass and others fail."""
+    flaky_b: tuple[str, ...] = ()
+    noise_runs: tuple[str, ...] = ()
+    """The A/A runs that `noise` comes from."""
     warnings: tuple[str, ...] = ()

@@ -41,6 +41,7 @@ def category_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 def remarks(comparison: Comparison) -> list[str]:
     """What the table does not say: pairs of 0/1, small samples, missing scores, power."""
     found = [w for m in comparison.metrics[:4] for w in _metric_remarks(m)]
+    found += _repeat_remarks(comparison)
     worse = [c for c in comparison.categories if c.reading == "regression"]
     if worse:
         found.append("regressions: " + ", ".join(_category(c) for c in worse))
@@ -72,6 +73,35 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
             f"{delta.metric}: {delta.paired.n} pairs with {ties:.0%} ties see a true difference "
             f"of {least:.1f} points with {power:.0%} power"
         )
+    return found
+
+
+def _repeat_remarks(comparison: Comparison) -> list[str]:
+    """Verdicts of k of n, flaky items by name, what of the difference is noise."""
+    found = []
+    for letter, side, flaky in (
+        ("a", comparison.a, comparison.flaky_a),
+        ("b", comparison.b, comparison.flaky_b),
+    ):
+        if side.verdicts:
+            counts = " / ".join(f"{name} {n}" for name, n in side.verdicts.items() if n)
+            found.append(f"items of {letter} by verdict: {counts}")
+        if flaky:
+            found.append(f"flaky in {letter}: {len(flaky)} items ({listed(flaky)})")
+    for m in comparison.metrics[:4]:
+        if m.spread is not None and m.spread.significance is not None:
+            found.append(
+                f"{m.metric}: over repeats Δ {m.spread.delta:+.1f} (of rounded means "
+                f"{m.spread.delta_rounded:+.1f}), σ {m.spread.sigma_combined:.1f}, "
+                f"{m.spread.significance:+.1f} σ, {m.spread.reading}"
+            )
+        if m.noise is not None and m.paired.mean is not None:
+            inside = "inside" if abs(m.paired.mean) <= m.noise + 1e-9 else "outside"
+            found.append(
+                f"{m.metric}: two runs of the same thing differ by up to ±{100 * m.noise:.2f} "
+                f"points (A/A {', '.join(comparison.noise_runs)}); {points(m.paired.mean)} is "
+                f"{inside}"
+            )
     return found
 
 

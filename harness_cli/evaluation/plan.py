@@ -14,7 +14,11 @@ from harness_cli.errors import Stale, UnknownName, UsageError
 from harness_cli.evaluation.agents import AgentKind
 from harness_cli.evaluation.evalsets import Evalset, load_evalset
 from harness_cli.evaluation.gate import Budget
+from harness_cli.evaluation.imports.imported import RECORDED
+from harness_cli.evaluation.repeats import check_need
 from harness_cli.harness.load import load_state, state_from_files
+from harness_cli.harness.roles import role_rows
+from harness_cli.judges.base import Judge
 from harness_cli.models.identity import policy_id
 from harness_cli.records.config import JudgeConfig, PolicyConfig
 from harness_cli.records.harness import HarnessState
@@ -48,12 +52,16 @@ class EvalOptions:
     only: tuple[str, ...] = ()
     """Item ids to restrict the run to; empty is all of them."""
     repeat: int | None = None
+    need: int | None = None
+    """Passes that an item needs of its repeats; None: more than half."""
     seed: int | None = None
     concurrency: int | None = None
     budget: Budget = field(default_factory=Budget)
     resume: RunFolder | None = None
     record: Path | None = None
     replay: Path | None = None
+    fresh_verdicts: bool = False
+    """Take no vote of a panel from the cache."""
     responses: Path | None = None
     """Given answers to score in place of rollouts."""
     reason: str | None = None
@@ -77,6 +85,7 @@ class Plan:
     judge_config: JudgeConfig | None
     concurrency: int
     repeat: int
+    need: int | None
     seed: int
 
     @property
@@ -113,12 +122,15 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
         judge_config=_judge(project, judge),
         concurrency=options.concurrency or policy.concurrency or CONCURRENCY.get(policy.kind, 8),
         repeat=options.repeat or 1,
+        need=options.need,
         seed=options.seed or 0,
     )
 
 
-def run_config(project: Project, plan: Plan, run_id: str, *, policy: str, judge: str) -> RunConfig:
-    """`run.json` of a plan; `policy` and `judge` are the ids of what was opened."""
+def run_config(
+    project: Project, plan: Plan, run_id: str, *, policy: str, judge: Judge | None
+) -> RunConfig:
+    """`run.json` of a plan; `policy` is the id of what was opened, `judge` the judge itself."""
     settings = plan.policy_config
     return RunConfig(
         id=run_id,
@@ -126,6 +138,7 @@ def run_config(project: Project, plan: Plan, run_id: str, *, policy: str, judge:
         limit=plan.options.limit,
         only=plan.options.only,
         repeat=plan.repeat,
+        need=plan.need,
         seed=plan.seed,
         agent=plan.agent,
         harness_id=plan.state.id,
@@ -137,7 +150,10 @@ def run_config(project: Project, plan: Plan, run_id: str, *, policy: str, judge:
         policy_settings={k: v for k, v in msgspec.to_builtins(settings).items() if v is not None},
         fallback_id=_fallback_id(project, settings.fallback),
         judge=plan.judge,
-        judge_id=judge,
+        judge_id=judge.id if judge else plan.judge,
+        judge_harness=getattr(judge, "harness_id", None),
+        judge_dirty=getattr(judge, "dirty", False),
+        roles=role_rows(project.config),
         profile=plan.profile,
         limits=project.limits(plan.profile),
         pipeline=settings.pipeline,
@@ -173,6 +189,7 @@ def _of_run(options: EvalOptions, old: RunConfig) -> EvalOptions:
         limit=old.limit if options.limit is None else options.limit,
         only=options.only or old.only,
         repeat=options.repeat or old.repeat,
+        need=options.need or old.need,
         seed=old.seed if options.seed is None else options.seed,
     )
 
@@ -183,6 +200,7 @@ def _check(options: EvalOptions) -> None:
     ]
     if len(both) > 1:
         raise UsageError(f"--{both[0]} and --{both[1]} exclude each other")
+    check_need(options.need, options.repeat or 1)
 
 
 def _policy(project: Project, options: EvalOptions) -> tuple[str, PolicyConfig]:
@@ -195,6 +213,12 @@ def _judge(project: Project, name: str) -> JudgeConfig | None:
     if name == NO_JUDGE:
         return None
     found = project.config.judges.get(name)
+    if found is None and name == RECORDED:
+        raise UsageError(
+            "this evalset is the record of dialogues that another tool simulated and scored: "
+            "its items cannot be run here",
+            hint="`harness compare` and `harness diagnose` read the runs imported with it",
+        )
     if found is None and name == "grounded":
         return JudgeConfig(kind="grounded")
     if found is None:

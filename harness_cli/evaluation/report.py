@@ -3,18 +3,18 @@
 The numbers come from `Report` alone, so that every form says the same.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
+from harness_cli.evaluation import repeats
+from harness_cli.evaluation.judging_tally import judging_lines
+from harness_cli.evaluation.junit import junit as junit  # its name at this seam
+from harness_cli.evaluation.junit import why_failed as why_failed
+from harness_cli.evaluation.role_table import ROLE_COLUMNS, role_lines, role_rows
 from harness_cli.records.run import MetricSummary, Report
-from harness_cli.records.verdict import ItemResult
 
 COLUMNS = ("metric", "mean %", "95 % interval", "scored")
 CATEGORY_COLUMNS = ("category", "metric", "mean %", "95 % interval", "scored")
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML 1.0 document may hold, escaped or not."""
 
 
 def title(report: Report) -> str:
@@ -22,14 +22,17 @@ def title(report: Report) -> str:
     run = report.run
     split = f" {run.evalset.split}" if run.evalset.split else ""
     dirty = " (uncommitted)" if run.dirty else ""
+    made = f"harness {run.harness_id[:12]}{dirty}"
+    if run.imported is not None:
+        made = f"imported from {run.imported.file}"
     parts = [
         f"{run.evalset.name}{split}",
         f"policy {run.policy_id}",
-        f"harness {run.harness_id[:12]}{dirty}",
+        made,
         f"judge {run.judge_id}",
         f"run {run.id}",
     ]
-    if not run.fresh:
+    if not run.fresh and run.imported is None:
         parts.append("replayed answers, not timed")
     return " · ".join(parts)
 
@@ -67,6 +70,11 @@ def usage_line(report: Report) -> str:
     return f"{usage.get('calls', 0)} model calls, {_tokens(usage)}, {money}"
 
 
+def judge_lines(report: Report) -> list[str]:
+    """Who graded and what it took, and who has which role (TR App. E.1)."""
+    return [*judging_lines(report), *role_lines(report)]
+
+
 def _tokens(usage: dict[str, Any]) -> str:
     asked, said = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
     unknown = usage.get("results_without_usage", 0)
@@ -85,6 +93,11 @@ def pass_line(report: Report) -> str:
     return ", ".join(shown)
 
 
+def repeat_lines(report: Report) -> list[str]:
+    """Items by verdict, the flaky ones by name, the share of spread that is the policy's own."""
+    return repeats.lines(report.repeats, headline_metrics(report))
+
+
 def markdown(report: Report) -> str:
     """The report for `$GITHUB_STEP_SUMMARY` and pull requests."""
     lines = [f"### {_cell(title(report))}", "", headline(report), ""]
@@ -95,6 +108,12 @@ def markdown(report: Report) -> str:
     lines += ["", usage_line(report)]
     if report.pass_hat:
         lines += ["", pass_line(report)]
+    for said in repeat_lines(report):
+        lines += ["", _cell(said)]
+    for said in judging_lines(report):
+        lines += ["", _cell(said)]
+    if report.run.roles:
+        lines += ["", *_markdown_table(ROLE_COLUMNS, role_rows(report))]
     if report.incidents:
         lines += ["", *(f"- {_cell(name)}: {n}" for name, n in report.incidents.items() if n)]
     return "\n".join(lines) + "\n"
@@ -103,43 +122,6 @@ def markdown(report: Report) -> str:
 def headline_metrics(report: Report) -> tuple[str, ...]:
     """The metrics shown per category: the first three that were scored at all."""
     return tuple(m.metric for m in report.metrics if m.scored)[:3]
-
-
-def junit(report: Report, results: Iterable[ItemResult]) -> Iterator[str]:
-    """JUnit XML, one test case a rollout, streamed; an unscored one is skipped with its reason."""
-    counts = report.counts
-    skipped = counts.get("unscored", 0)
-    name = _attribute(f"{report.run.evalset.name} {report.run.evalset.split or ''}".strip())
-    numbers = (
-        f'tests="{report.planned - counts.get("missing", 0)}" failures="{counts["failed"]}" '
-        f'errors="{counts["errored"]}" skipped="{skipped}"'
-    )
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield f"<testsuites {numbers}>\n<testsuite name={name} {numbers}>\n"
-    for result in results:
-        yield _test_case(result)
-    yield "</testsuite>\n</testsuites>\n"
-
-
-def _test_case(result: ItemResult) -> str:
-    suffix = f" #{result.repeat}" if result.repeat else ""
-    name = _attribute(result.item_id + suffix)
-    time = "" if result.wall_s is None else f' time="{result.wall_s:.3f}"'
-    start = f"<testcase classname={_attribute(result.category)} name={name}{time}"
-    if result.state == "passed":
-        return f"{start}/>\n"
-    tag = {"failed": "failure", "errored": "error", "unscored": "skipped"}[result.state]
-    message = _attribute(result.error or why_failed(result))
-    detail = _text(result.reply)
-    return f"{start}><{tag} message={message}>{detail}</{tag}></testcase>\n"
-
-
-def why_failed(result: ItemResult) -> str:
-    """The findings and assertions that speak against a reply, in one line."""
-    against = [f"{finding.kind}: {finding.detail}" for finding in result.findings]
-    against += [f"{a.type}: {a.reason}" for a in result.assertions if a.passed is False]
-    low = [f"{name} {value:g}" for name, value in result.scores.items() if value in (0, 0.5)]
-    return "; ".join(against or low) or result.state
 
 
 def _numbers(summary: MetricSummary) -> tuple[str, str, str]:
@@ -161,11 +143,3 @@ def _markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> li
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(NOT_XML.sub("\ufffd", text))
-
-
-def _text(text: str) -> str:
-    return escape(NOT_XML.sub("\ufffd", text))

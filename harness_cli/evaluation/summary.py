@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from harness_cli.evaluation.judging_tally import JudgingTally
+from harness_cli.evaluation.repeats import RepeatTally
 from harness_cli.evaluation.rubrics import POOLED, weight_of
 from harness_cli.evaluation.timing import CallTimes, item_timing
 from harness_cli.records.canonical import canonical_json, write_json
@@ -22,8 +24,8 @@ from harness_cli.records.run import MetricSummary, Report, RunConfig
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.intervals import mean_interval
 from harness_cli.stats.trials import pass_hat_k
-from harness_cli.store.journal import scan
 from harness_cli.stats.weighted import pooled_interval, weighted_mean
+from harness_cli.store.journal import scan
 from harness_cli.store.runs import RunFolder, atomic_file
 
 STATES = ("passed", "failed", "unscored", "errored")
@@ -41,15 +43,15 @@ class Metric:
     """
 
     means: "array[float]" = field(default_factory=lambda: array("d"))
-    scored: int = 0
     weights: "array[float]" = field(default_factory=lambda: array("d"))
+    scored: int = 0
 
     def add(self, scores: Sequence[float], weight: float = 1.0) -> None:
         """One item's scored repeats."""
         if scores:
             self.means.append(sum(scores) / len(scores))
-            self.scored += len(scores)
             self.weights.append(weight)
+            self.scored += len(scores)
 
     def summary(self, name: str, of: int) -> MetricSummary:
         """Mean with its 95 % interval, and how many of N were scored."""
@@ -76,6 +78,7 @@ class Tally:
     incidents: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
     trials: list[tuple[int, int]] = field(default_factory=list)
+    judging: JudgingTally = field(default_factory=JudgingTally)
 
     def add(self, results: Sequence[ItemResult], *, repeats: int) -> None:
         """All repeats of one item."""
@@ -112,6 +115,7 @@ class Tally:
             "results_without_usage": self.sums["unknown_usage"],
             "cost": round(self.sums["cost"], 9) if known else None,
             "results_without_cost": self.sums["unknown_cost"],
+            **({"judge": self.judging.shown()} if self.judging.votes else {}),
         }
 
     def _count_incidents(self, result: ItemResult) -> None:
@@ -123,6 +127,7 @@ class Tally:
 
     def _sum(self, result: ItemResult) -> None:
         sums = self.sums
+        self.judging.add(result.judging)
         sums["calls"] += result.rounds
         sums["input_tokens"] += result.input_tokens or 0
         sums["output_tokens"] += result.output_tokens or 0
@@ -141,6 +146,7 @@ def write_reports(
 ) -> Report:
     """Read the journal, write both reports, return the second."""
     config = folder.config()
+    repeats = RepeatTally.of_run(config)
     whole, categories, walls = Tally(), dict[str, Tally](), list[float | None]()
     with atomic_file(folder.canonical) as file:
         file.write(b'{"items":[')
@@ -148,6 +154,7 @@ def write_reports(
         for records in _by_item(folder.item_records()):
             results = [record.result for record in records]
             whole.add(results, repeats=config.repeat)
+            repeats.add(results)
             part = categories.setdefault(results[0].category, Tally())
             part.add(results, repeats=1)
             walls += item_timing(records)
@@ -155,6 +162,7 @@ def write_reports(
                 file.write(mark + _sorted(_without_clocks(result)))
                 mark = b",\n"
         report = _report(config, whole, categories, planned=planned, status=status, order=metrics)
+        report = msgspec.structs.replace(report, repeats=repeats.summary(planned))
         file.write(b"\n],\n" + _rest(report))
     calls = CallTimes.of(scan(folder.journal))
     report = msgspec.structs.replace(
@@ -212,4 +220,8 @@ def _rest(report: Report) -> bytes:
     del plain["items"], plain["timing"]
     for name in UNBOUND:
         del plain["run"][name]
+    # What most runs have not is no part of their bytes: reports of older runs keep theirs.
+    for part, name in ((plain["run"], "imported"), (plain["run"], "need"), (plain, "repeats")):
+        if part[name] is None:
+            del part[name]
     return canonical_json(plain)[1:] + b"\n"

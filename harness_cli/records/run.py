@@ -18,6 +18,31 @@ class EvalsetRef(msgspec.Struct, frozen=True, kw_only=True):
     catalogue_digest: str = ""
 
 
+class ImportedFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run came from that was made elsewhere: it may be compared, never promoted."""
+
+    kind: str
+    """tau-bench, tau2, inspect, openai-chat, otel, jsonl, csv."""
+    file: str
+    """Its name, without folders."""
+    sha256: str
+    user_simulator: str = ""
+    """What played the user, as far as the file or the caller said."""
+    rescored: bool = False
+    """Scored by a judge of ours in place of the recorded scores."""
+    notes: tuple[str, ...] = ()
+
+
+class RoleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One role and who plays it."""
+
+    role: str
+    name: str
+    """A policy or judge of harness.yaml; empty where nobody does."""
+    plays: tuple[str, ...] = ()
+    """The policies behind the name (the members of a panel), each as name@digest."""
+
+
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`run.json`: everything that must be equal for a resume, and what to compare by."""
 
@@ -28,6 +53,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     """Item ids it was restricted to: such a run answers one question and is nobody's newest run."""
     repeat: int = 1
+    need: int | None = None
+    """Passes that an item needs of its repeats; None: more than half."""
     seed: int = 0
     agent: str = "harness"
     harness_id: str
@@ -42,6 +69,12 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of the per-call fallback policy."""
     judge: str
     judge_id: str
+    judge_harness: str | None = None
+    """Tree id of a panel's own harness."""
+    judge_dirty: bool = False
+    """That tree was not committed when the run began."""
+    roles: tuple[RoleRow, ...] = ()
+    """Who plays what, as harness.yaml said it (TR App. E.1)."""
     profile: str = "offline"
     limits: Limits = Limits()
     pipeline: str = "default"
@@ -50,6 +83,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
     fresh: bool = True
     """False when answers were replayed: such a run is never timed."""
+    imported: ImportedFrom | None = None
+    """Set when another tool made the rollouts."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +103,47 @@ class MetricSummary(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval | None = None
     scored: int
     of: int
+
+
+class FlakyItem(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that some of its repeats pass and others fail."""
+
+    item_id: str
+    category: str
+    passed: int
+    of: int
+    verdict: str
+    """passed, failed, unscored, errored or missing: what k of n make of it."""
+
+
+class RepeatVariance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the spread of one metric over repeats of items comes from."""
+
+    within: float | None
+    """Variance of one rollout around its item's mean."""
+    between: float | None
+    """Variance of the items' true means."""
+    icc: float | None
+    """between / (between + within); None where nothing varies."""
+    design_effect: float | None
+    """How many rollouts count as one independent item's: intervals take items for that reason."""
+
+
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """Items first: each gets one verdict from its n repeats, then the suite counts items."""
+
+    need: int
+    of: int
+    """An item passes when `need` of its `of` repeats do."""
+    items: dict[str, int]
+    """passed, failed, unscored, errored, missing: items by verdict."""
+    begun: int
+    """Items with at least one finished repeat."""
+    pass_rate: float | None = None
+    """Passed of the items with a verdict."""
+    interval: Interval | None = None
+    flaky: tuple[FlakyItem, ...] = ()
+    variance: dict[str, RepeatVariance] = {}
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,3 +165,5 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Guardrail hits, retries, fallbacks, suppressed replies."""
     pass_hat: dict[str, float | None] = {}
     """k → pass^k over the items (T2); None is undefined."""
+    repeats: Repeats | None = None
+    """Verdicts per item; None in a run without repeats."""

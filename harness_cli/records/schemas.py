@@ -19,6 +19,7 @@ from harness_cli.records.gates import GatesFile
 from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replies, Tool
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
+from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
@@ -59,6 +60,7 @@ FILES: dict[str, Any] = {
     "manifest": Manifest,
     "mcp": McpFile,
     "mcp.lock": McpLock,
+    "noise": Noise,
     "pipeline": Pipeline,
     "proposal": Proposal,
     "replies": Replies,

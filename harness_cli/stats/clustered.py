@@ -6,9 +6,9 @@ mean of item means is that of the item means alone; it is exact where these lie 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 
 from harness_cli.records.run import Interval
 from harness_cli.stats.intervals import mean_interval
@@ -27,15 +27,95 @@ class Clustered(msgspec.Struct, frozen=True, kw_only=True):
     between: float | None
     """Variance of the items' true means; never below 0."""
     icc: float | None
-    """between / (between + within), ICC(1) of Shrout & Fleiss 1979; None where nothing varies."""
+    """between / (between + within); None where nothing varies."""
     se: float | None
     """Standard error with items as clusters."""
     se_naive: float | None
     """Of the rollouts taken for independent items: what the table must not show."""
 
+    design_effect: float | None
+    """(se / se_naive)²: how many rollouts count as one independent item's."""
+
+
+@dataclass(slots=True)
+class OneWay:
+    """A one-way layout, item by item in constant memory."""
+
+    items: int = 0
+    rollouts: int = 0
+    sizes_squared: int = 0
+    inside: float = 0.0
+    """Σ of squares around the item means."""
+    total: float = 0.0
+    weighted_squares: float = 0.0
+    """Σ nᵢ x̄ᵢ²."""
+    mean: float = 0.0
+    """Of the item means."""
+    mean_squares: float = 0.0
+    """Σ of squares of the item means around their mean (Welford 1962)."""
+
+    def add(self, values: Sequence[float]) -> None:
+        """The scored repeats of one item."""
+        n = len(values)
+        if n == 0:
+            return
+        mean = math.fsum(values) / n
+        self.items += 1
+        self.rollouts += n
+        self.sizes_squared += n * n
+        self.inside += math.fsum((x - mean) ** 2 for x in values)
+        self.total += n * mean
+        self.weighted_squares += n * mean * mean
+        off = mean - self.mean
+        self.mean += off / self.items
+        self.mean_squares += off * (mean - self.mean)
+
+    @property
+    def across(self) -> float:
+        """Σ nᵢ (x̄ᵢ − x̄)²."""
+        if self.rollouts == 0:
+            return 0.0
+        return max(0.0, self.weighted_squares - self.total**2 / self.rollouts)
+
+    @property
+    def within(self) -> float | None:
+        """MSW = ΣΣ(x − x̄ᵢ)²/(N − k); None without a repeated item."""
+        free = self.rollouts - self.items
+        return self.inside / free if free > 0 else None
+
+    @property
+    def between(self) -> float | None:
+        """max(0, (MSB − MSW)/n₀), n₀ = (N − Σnᵢ²/N)/(k − 1); None where it is not identified."""
+        if self.within is None or self.items < 2:
+            return None
+        free = self.items - 1
+        n0 = (self.rollouts - self.sizes_squared / self.rollouts) / free
+        return max(0.0, (self.across / free - self.within) / n0)
+
+    @property
+    def icc(self) -> float | None:
+        """between / (between + within), ICC(1) of Shrout & Fleiss 1979; None if nothing varies."""
+        if self.within is None or self.between is None or self.within + self.between <= 0:
+            return None
+        return self.between / (self.between + self.within)
+
+    @property
+    def se(self) -> float | None:
+        """Standard error of the mean of item means: items are what was drawn."""
+        if self.items < 2:
+            return None
+        return math.sqrt(self.mean_squares / (self.items - 1) / self.items)
+
+    @property
+    def se_naive(self) -> float | None:
+        """Standard error of the rollouts taken for independent items."""
+        if self.rollouts < 2:
+            return None
+        return math.sqrt((self.inside + self.across) / (self.rollouts - 1) / self.rollouts)
+
     @property
     def design_effect(self) -> float | None:
-        """(se / se_naive)²: how many rollouts count as one independent item's."""
+        """(se / se_naive)²; None where nothing varies."""
         if not self.se_naive or self.se is None:
             return None
         return (self.se / self.se_naive) ** 2
@@ -53,49 +133,30 @@ def clustered(
     `groups` holds the scored repeats of one item each, empty ones are left out. Components are the
     ANOVA estimators for unequal sizes (Searle, Casella & McCulloch 1992, §3.6).
     """
-    scored = [np.asarray(g, dtype=np.float64) for g in groups if len(g)]
-    if not scored:
+    layout, means = OneWay(), [math.fsum(g) / len(g) for g in groups if len(g)]
+    if not means:
         return None
-    means = np.array([g.mean() for g in scored])
-    k, rollouts = len(scored), sum(len(g) for g in scored)
-    interval = mean_interval([float(m) for m in means], level=level, seed=seed, bounds=bounds)
-    within, between = variance_components([g.tolist() for g in scored])
-    total = None if within is None or between is None else within + between
-    everything = np.concatenate(scored)
-    naive = float(everything.std(ddof=1)) / math.sqrt(rollouts) if rollouts > 1 else None
+    for group in groups:
+        layout.add(group)
     return Clustered(
-        items=k,
-        rollouts=rollouts,
-        mean=float(means.mean()),
-        interval=interval,
-        within=within,
-        between=between,
-        icc=between / total if total and between is not None else None,
-        se=float(means.std(ddof=1)) / math.sqrt(k) if k > 1 else None,
-        se_naive=naive,
+        items=layout.items,
+        rollouts=layout.rollouts,
+        mean=layout.mean,
+        interval=mean_interval(means, level=level, seed=seed, bounds=bounds),
+        within=layout.within,
+        between=layout.between,
+        icc=layout.icc,
+        se=layout.se,
+        se_naive=layout.se_naive,
+        design_effect=layout.design_effect,
     )
 
 
 def variance_components(
     groups: Sequence[Sequence[float]],
 ) -> tuple[float | None, float | None]:
-    """(within, between) of a one-way layout with unequal sizes; None for what is not identified.
-
-    within = MSW = ΣΣ(x − x̄ᵢ)²/(N − k); between = max(0, (MSB − MSW)/n₀) with
-    n₀ = (N − Σnᵢ²/N)/(k − 1).
-    """
-    sizes = np.array([len(g) for g in groups if len(g)], dtype=np.float64)
-    k, n = len(sizes), float(sizes.sum())
-    if n <= k:
-        return None, None
-    means = np.array([sum(g) / len(g) for g in groups if len(g)])
-    spread = sum(
-        (x - m) ** 2 for g, m in zip((g for g in groups if len(g)), means, strict=True) for x in g
-    )
-    within = float(spread / (n - k))
-    if k < 2:
-        return within, None
-    grand = float(sizes @ means) / n
-    msb = float(sizes @ (means - grand) ** 2) / (k - 1)
-    n0 = (n - float(sizes @ sizes) / n) / (k - 1)
-    return within, max(0.0, (msb - within) / n0)
+    """(within, between) of a one-way layout with unequal sizes; None for what is not identified."""
+    layout = OneWay()
+    for group in groups:
+        layout.add(group)
+    return layout.within, layout.between

@@ -5,38 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-import msgspec
 import numpy as np
 
+from harness_cli.records.noise import MetricNoise
 from harness_cli.records.run import Interval
 from harness_cli.stats.bootstrap import MAX_POINTS, Distribution, lattice_step
 from harness_cli.stats.clustered import variance_components
 from harness_cli.stats.distributions import normal_quantile
 from harness_cli.stats.power import attainable_p, minimum_detectable
-
-
-class MetricNoise(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over runs of the same policy in the same harness."""
-
-    metric: str
-    items: int
-    """Items scored in at least two of the runs."""
-    runs: int
-    """Runs, or repeats of one run, that were set against each other."""
-    mean: float
-    within: float
-    """Variance of one run's score of an item around the item's mean."""
-    between: float | None
-    tie_rate: float
-    """Chance that two runs score an item alike."""
-    sd: float
-    """Deviation of an item's difference between two runs: √(2 · within)."""
-    interval: Interval
-    """Where 95 of 100 differences of two such runs lie: nothing inside of it is an effect."""
-    detectable: float | None
-    """The smallest true difference that this many items see with 80 % power."""
-    attainable_p: float
-    """The least p that the expected number of changed items can give."""
 
 
 def noise_of(metric: str, items: Sequence[Sequence[float]]) -> MetricNoise | None:

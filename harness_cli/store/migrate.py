@@ -19,6 +19,7 @@ from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replie
 from harness_cli.records.item import EvalsetHeader
 from harness_cli.records.manifest import PREDICATE, Channel, Manifest
 from harness_cli.records.reader import load_yaml, parse_json, parse_yaml, read_text
+from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.store.project import FILE
 
@@ -61,6 +62,7 @@ KINDS = (
     Kind("manifest", "manifests", ("*.json",), Manifest, kept="its digests and approvals bind it"),
     Kind("run", "runs", ("*/run.json",), RunConfig, kept=EVIDENCE),
     Kind("report", "runs", ("*/report.json",), Report, kept=EVIDENCE),
+    Kind("noise", "runs", ("*/noise.json",), Noise, kept=EVIDENCE),
     Kind("diagnosis", "runs", ("*/diagnosis.json",), Diagnosis, kept=EVIDENCE),
 )
 """Every kind but `harness.yaml`, which says where the others lie."""

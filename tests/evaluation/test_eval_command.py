@@ -171,3 +171,17 @@ def test_aa_runs_twice_with_other_seeds_and_shows_what_a_run_can_see(project):
     assert sorted(run.config().seed for run in runs) == [0, 2]
     assert "differ by their seeds alone" in result.stdout
     assert "12 of 12" in result.stdout
+    assert all((run.path / "noise.json").is_file() for run in runs)
+    asked = ("eval", "bench", "--aa", "--limit", "4", "--seed", "9", "-q", "--json")
+    found = json.loads(harness(*asked).stdout)
+    assert [r["run"]["seed"] for r in found["reports"]] == [9, 10]
+    assert found["noise"][0]["runs"] == [r["run"]["id"] for r in found["reports"]]
+
+
+def test_items_that_repeat_get_a_verdict_of_k_of_n(project):
+    result = harness("eval", "bench", "--limit", "3", "--repeat", "3", "--need", "3", "-q")
+    assert "items, 3 of 3 repeats: passed 3" in result.stdout
+    (run,) = RunStore(project.runs).list()
+    assert (run.config().need, run.report().repeats.need) == (3, 3)
+    with pytest.raises(UsageError, match="--need 3 passes of 2 repeats"):
+        harness("eval", "bench", "--repeat", "2", "--need", "3")

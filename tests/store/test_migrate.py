@@ -65,6 +65,7 @@ def made(tmp_path_factory):
         "manifest": "manifests/dev-1.json",
         "run": ".harness/runs/r1/run.json",
         "report": ".harness/runs/r1/report.json",
+        "noise": ".harness/runs/r1/noise.json",
         "diagnosis": ".harness/runs/r1/diagnosis.json",
         "proposal": "p-1.yaml",
     }.items():
