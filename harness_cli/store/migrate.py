@@ -18,8 +18,8 @@ from harness_cli.records.gates import GatesFile
 from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replies
 from harness_cli.records.item import EvalsetHeader
 from harness_cli.records.manifest import PREDICATE, Channel, Manifest
-from harness_cli.records.reader import load_yaml, parse_json, parse_yaml, read_text
 from harness_cli.records.noise import Noise
+from harness_cli.records.reader import load_yaml, parse_json, parse_yaml, read_text
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.store.project import FILE
 
