@@ -1,12 +1,22 @@
 """Builders of comments about one or two products of a room."""
 
+from typing import NamedTuple
+
 import msgspec
 
+from harness_cli.records.catalogue import LiveRoom
 from harness_cli.records.item import Assertion, ExpectedTool, Fact
 from harness_cli.simulator.promotions import Line, best, running, yuan
 from harness_cli.simulator.scenarios.draws import pick
 from harness_cli.simulator.scenarios.facts import named, product_fact, variant_fact
-from harness_cli.simulator.scenarios.pieces import Ask, Piece, placed, used, value_assert
+from harness_cli.simulator.scenarios.pieces import (
+    Ask,
+    Piece,
+    placed,
+    right_call,
+    used,
+    value_assert,
+)
 from harness_cli.simulator.scenarios.setting import Place
 
 
@@ -72,8 +82,25 @@ def switch(ask: Ask) -> Piece:
     return placed(ask, place, ())
 
 
-def compare(ask: Ask) -> Piece:
+class Pair(NamedTuple):
     """Two products of one room with different prices."""
+
+    room: LiveRoom
+    one: Place
+    two: Place
+
+    @property
+    def links(self) -> list[int]:
+        """Their link numbers, in the order they are named."""
+        return [self.one.link, self.two.link]
+
+    @property
+    def cheaper(self) -> Place:
+        """The one that costs less."""
+        return min((self.one, self.two), key=lambda place: place.product.price)
+
+
+def _pair(ask: Ask) -> Pair:
     room = pick(ask.rng, ask.scene.rooms(ask.room))
     links = list(enumerate(room.products, 1))
     products = ask.scene.shelf.products
@@ -91,7 +118,14 @@ def compare(ask: Ask) -> Piece:
         ask.scene.point(ask.rng, (room, n, products[room.products[n - 1]]), ask.language, kind)
         for n, kind in zip((first, second), kinds, strict=True)
     )
-    cheapest = min((one, two), key=lambda place: place.product.price)
+    return Pair(room, one, two)
+
+
+def compare(ask: Ask) -> Piece:
+    """Two products of one room with different prices."""
+    pair = _pair(ask)
+    room, one, two = pair
+    cheapest = pair.cheaper
     answer, shelf = ask.answer(), ask.scene.shelf
     if "both_prices" in ask.scenario.facts:
         facts = tuple(product_fact("price", p.product, shelf, answer) for p in (one, two))
@@ -100,8 +134,7 @@ def compare(ask: Ask) -> Piece:
         facts = (named(cheapest.product, answer), price)
     family, template = ask.family()
     tools = tuple(
-        ExpectedTool(name=t.name, arguments={"link_ids": [first, second]})
-        for t in ask.scenario.tools
+        ExpectedTool(name=t.name, arguments={"link_ids": pair.links}) for t in ask.scenario.tools
     )
     return Piece(
         scenario=ask.scenario,
@@ -114,3 +147,32 @@ def compare(ask: Ask) -> Piece:
         facts=facts,
         asserts=used(tools),
     )
+
+
+def cheaper(ask: Ask) -> Piece:
+    """Something is done with the cheaper of two: which one that is has to be looked up first."""
+    pair = _pair(ask)
+    family, template = ask.family()
+    look_up, act = ask.scenario.order
+    link = {"link_id": pair.cheaper.link}
+    dearer = next(n for n in pair.links if n != pair.cheaper.link)
+    return Piece(
+        scenario=ask.scenario,
+        family=family.id,
+        language=ask.language,
+        text=template.format(a=pair.one.words, b=pair.two.words),
+        room=pair.room,
+        current_link=pick(ask.rng, [None, dearer]),
+        tools=(
+            ExpectedTool(name=look_up, arguments={"link_ids": pair.links}),
+            ExpectedTool(name=act, arguments=link),
+        ),
+        asserts=(right_call(act, link),),
+    )
+
+
+def switch_if_there(ask: Ask) -> Piece:
+    """A wish to see a product on the condition that it is in stock, which it is."""
+    made = switch(ask)
+    act = ask.scenario.order[-1]
+    return msgspec.structs.replace(made, asserts=(right_call(act, {"link_id": made.link}),))

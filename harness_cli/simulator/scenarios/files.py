@@ -36,4 +36,9 @@ def split_digest(items: Sequence[Item]) -> str:
 
 def _trimmed(header: EvalsetHeader) -> Mapping[str, object]:
     plain: dict[str, object] = msgspec.to_builtins(header)
-    return {k: v for k, v in plain.items() if v not in ("", {}, ())}
+    unsaid = {"role": "policy", "items_of": None}
+    return {
+        k: v
+        for k, v in plain.items()
+        if v not in ("", {}, ()) and not (k in unsaid and v == unsaid[k])
+    }

@@ -1,7 +1,7 @@
 """Items of `live_stream_qa`: intent mix of TR Table 1, noise, groups, languages, both splits."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -61,7 +61,11 @@ def _of_category(
 ) -> list[Item]:
     rng = generator(seed, scene.split, category)
     scenarios = {s.id: s for s in library.of(category)}
-    plan = spread({s.id: float(s.weight) for s in scenarios.values()}, count, rng)
+    plan = _replaced(
+        spread({s.id: float(s.weight) for s in scenarios.values() if s.weight}, count, rng),
+        scenarios,
+        scene.split,
+    )
     languages = spread({"en": 1 - CHINESE, "zh": CHINESE}, count, rng)
     kinds = spread(REFERENCES, count, rng)
     grouped = spread(_yes_no(GROUPS.get(category, 0.0)), count, rng)
@@ -84,6 +88,18 @@ def _of_category(
     return made
 
 
+def _replaced(plan: list[str], scenarios: Mapping[str, Scenario], split: str) -> list[str]:
+    """The plan with the scenarios in it that stand `instead` of occurrences of another."""
+    made = list(plan)
+    for scenario in scenarios.values():
+        for taken in scenario.instead:
+            places = [n for n, name in enumerate(plan) if name == taken.of]
+            for k in taken.at(split):
+                if k < len(places):
+                    made[places[k]] = scenario.id
+    return made
+
+
 def _yes_no(share: float) -> dict[str, float]:
     return {"no": 1 - share, "yes": share}
 
@@ -102,7 +118,8 @@ def _key(item: Item) -> str:
 def _item(library: Library, ask: Ask, grouped: bool, spoiled: bool) -> Item:
     pieces = [build(ask)]
     tags: list[str] = []
-    if grouped and pieces[0].scenario.build not in ("event", "search", "compare"):
+    alone = pieces[0].scenario.build in ("event", "search", "compare") or ask.scenario.order
+    if grouped and not alone:
         pieces += _companions(library, ask, pieces[0])
     noise = library.context.noise
     worded = any(letter.isalpha() for letter in pieces[0].text)
@@ -233,6 +250,7 @@ def _expect(pieces: Sequence[Piece], multi: bool) -> Expect:
     return Expect(
         skills=tuple(dict.fromkeys(skills)),
         tools=tuple(tools),
+        order=pieces[0].scenario.order,
         facts=tuple(f for p in pieces for f in p.facts),
         forbidden=tuple(dict.fromkeys(w for p in pieces for w in p.scenario.forbidden)),
         answers=tuple(dict.fromkeys(a for p in pieces for a in p.scenario.answers)),

@@ -52,6 +52,21 @@ class Want(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_price: float | None = None
 
 
+class Instead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Places of another scenario that a later one takes, so that all other items stay as they are.
+
+    Occurrences are counted from 0, within the split and before the items are shuffled.
+    """
+
+    of: str
+    dev: tuple[int, ...] = ()
+    test: tuple[int, ...] = ()
+
+    def at(self, split: str) -> tuple[int, ...]:
+        """The occurrences that are taken in one split."""
+        return self.dev if split == "dev" else self.test
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One intent, how viewers word it, and what a good answer does."""
 
@@ -59,12 +74,16 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     category: str
     build: str
     """The builder that makes items of it, see `builders.BUILDERS`."""
-    weight: int
-    """Its share within the category."""
+    weight: int = 0
+    """Its share within the category; 0 for one that stands `instead` of others."""
+    instead: tuple[Instead, ...] = ()
     families: tuple[Family, ...]
     skills: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     tools: tuple[ExpectedTool, ...] = ()
+    order: tuple[str, ...] = ()
+    """Tools that must be called one after the other: the later one's arguments, or whether it is
+    called at all, hang on what the earlier one says. Such a scenario stands alone, in no group."""
     facts: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     assert_: tuple[Assertion, ...] = msgspec.field(default=(), name="assert")
@@ -158,6 +177,8 @@ def _check(scenarios: list[Scenario], folder: Path) -> None:
             for text in filter(None, (*family.en, *family.zh)):
                 if texts.setdefault(text, family.split) != family.split:
                     faults.append(f"`{text}` stands in families of both splits")
+        if bool(scenario.weight) == bool(scenario.instead):
+            faults.append(f"`{scenario.id}` needs either a weight or `instead`")
         splits = {f.split for f in scenario.families}
         if splits != {"dev", "test"}:
             faults.append(f"`{scenario.id}` has families of {', '.join(sorted(splits))} only")

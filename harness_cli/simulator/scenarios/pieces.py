@@ -131,6 +131,14 @@ def used(tools: tuple[ExpectedTool, ...]) -> tuple[Assertion, ...]:
     return tuple(Assertion(type="trajectory:tool-used", value=name) for name in names)
 
 
+def right_call(name: str, arguments: dict[str, Any]) -> Assertion:
+    """A call with these arguments has to be made, whatever else is called."""
+    return Assertion(
+        type="trajectory:tool-args-match",
+        value={"name": name, "args": arguments, "mode": "partial"},
+    )
+
+
 def value_assert(facts: tuple[Fact, ...]) -> tuple[Assertion, ...]:
     """Prices have to stand in the reply as numbers."""
     numbers = [f for f in facts if f.field in ("price", "list_price")]
