@@ -1,123 +1,171 @@
-"""`harness judge`: how far a judge agrees with people."""
+"""`harness judge`: how far a judge agrees with labels, its calibration, and whether it holds."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from harness_cli.commands._completing import evalset_names, judge_names, split_names
+from harness_cli.commands._completing import (
+    evalset_names,
+    judge_names,
+    run_ids,
+    split_names,
+)
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
-if TYPE_CHECKING:
-    from harness_cli.judges.agreeing import AgreementReport
-    from harness_cli.stats.agreement import Agreement
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+JudgeName = Annotated[
+    str | None,
+    typer.Option(
+        "--judge", help="Default: the role `final_judge`, or grounded.", autocompletion=judge_names
+    ),
+]
+Evalset = Annotated[
+    str,
+    typer.Option(help="Where labels that name an item find it.", autocompletion=evalset_names),
+]
+Split = Annotated[
+    str | None, typer.Option(help="Its split; default: dev.", autocompletion=split_names)
+]
 
 
 @app.callback()
 def group() -> None:
-    """Agreement of a judge with labels."""
+    """Agreement of a judge with labels, and its calibration."""
 
 
 @app.command(name="agree")
 def agree(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Labels, JSONL: docs/judging.md.")],
-    judge: Annotated[
-        str, typer.Option(help="Judge of harness.yaml.", autocompletion=judge_names)
-    ] = "grounded",
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Labels, JSONL or CSV: docs/judging.md.")
+    ],
+    judge: JudgeName = None,
     catalogue: Annotated[
         Path | None, typer.Option(help="Folder of facts; default: the project's catalogue.")
     ] = None,
-    evalset: Annotated[
-        str,
+    evalset: Evalset = "live_stream_qa",
+    split: Split = None,
+    run: Annotated[
+        str | None,
         typer.Option(
-            help="Where labels that name an item by id find it.", autocompletion=evalset_names
+            metavar="ID", help="The labels are of this run's replies.", autocompletion=run_ids
         ),
-    ] = "live_stream_qa",
-    split: Annotated[
-        str | None, typer.Option(help="Its split; default: dev.", autocompletion=split_names)
     ] = None,
+    unscored: Annotated[
+        str, typer.Option(metavar="wrong|drop", help="How unscored replies count.")
+    ] = "wrong",
     cases: Annotated[int, typer.Option(min=0, help="Disagreements to list.")] = 10,
     as_json: Json = False,
     directory: Folder = HERE,
     quiet: Quiet = False,
 ) -> None:
-    """Raw agreement, κ, confusion tables and recall by kind of error, against labelled replies."""
+    """Raw agreement, κ, confusion, categories, recall by kind, and clusters of disagreement."""
     import asyncio
 
+    from harness_cli.commands import _judging as judging
     from harness_cli.commands._show import emit_json
-    from harness_cli.errors import UnknownName
-    from harness_cli.evaluation.evalsets import load_evalset
-    from harness_cli.judges.agreeing import measure
-    from harness_cli.judges.labels import judge_labels, read_labels, with_items
-    from harness_cli.judges.open import open_judge
-    from harness_cli.store.catalogue import read_catalogue
+    from harness_cli.evaluation.calibrating import measure_judge
+    from harness_cli.evaluation.labelled import labels_of, labels_of_run
+    from harness_cli.evolution.judged import diagnose_judge
+    from harness_cli.judges.label_file import read_label_file
+    from harness_cli.store.project import Project
+    from harness_cli.store.runs import RunStore
+
+    project = Project.find(directory)
+    name = judging.chosen(project, judge)
+    counted = judging.counting(unscored)
+    labels = read_label_file(directory / file)
+    if run is not None:
+        found = labels_of_run(project, labels, RunStore(project.runs).get(run), "unstated")
+    else:
+        facts = within(directory, catalogue)
+        found = labels_of(project, labels, evalset, split, "unstated", catalogue=facts)
+    measured = asyncio.run(measure_judge(project, name, found, unscored=counted))
+    clusters = diagnose_judge(measured)
+    if as_json:
+        emit_json(judging.as_data(measured.report, clusters))
+    else:
+        judging.show_report(measured.report, clusters, cases=cases, quiet=quiet)
+
+
+@app.command()
+def calibrate(
+    judge: JudgeName = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Labels of people; default: the calibration set."),
+    ] = None,
+    origin: Annotated[
+        str, typer.Option(metavar="human|team", help="Who made the labels of the file.")
+    ] = "human",
+    evalset: Evalset = "live_stream_qa",
+    split: Split = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who calibrates, for the record.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Measure and show; write no record.")
+    ] = False,
+    as_json: Json = False,
+    directory: Folder = HERE,
+    quiet: Quiet = False,
+) -> None:
+    """Run a judge on labelled replies and write its calibration record, for a person to commit."""
+    import asyncio
+    import getpass
+
+    from harness_cli.commands import _judging as judging
+    from harness_cli.commands._show import emit_json, note
+    from harness_cli.evaluation import calibrating
+    from harness_cli.evaluation.labelled import constructed, labels_of
+    from harness_cli.evolution import judged
+    from harness_cli.evolution.proposal_file import now
+    from harness_cli.judges.label_file import read_label_file
+    from harness_cli.records.canonical import write_json
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
-    config = project.config.judges.get(judge)
-    if config is None:
-        raise UnknownName.of("judge", judge, project.config.judges)
-    replies = read_labels(directory / file)
-    if any(r.item is None and r.item_id for r in replies):
-        replies = with_items(replies, load_evalset(project, evalset, split=split).items)
-    world = read_catalogue(within(directory, catalogue) or project.evalsets / "catalogue")
-    opened = open_judge(judge, config)
-    verdicts = asyncio.run(judge_labels(opened, replies, world))
-    report = measure(opened.id, replies, verdicts)
-    if as_json:
-        emit_json(report)
+    name = judging.chosen(project, judge)
+    if labels is None:
+        found = constructed(project)
     else:
-        _show(report, cases=cases, quiet=quiet)
-
-
-def _show(report: "AgreementReport", *, cases: int, quiet: bool) -> None:
-    from harness_cli.commands._show import line, table
-
-    line(f"{report.judge} against {report.n} labelled replies, {report.unscored} unscored")
-    table(("metric", "raw %", "95 %", "κ", "95 %", "pairs"), _rows(report))
-    if quiet:
+        made = judging.origin_of(origin)
+        file = read_label_file(directory / labels)
+        found = labels_of(project, file, evalset, split, made)
+    measured = asyncio.run(calibrating.measure_judge(project, name, found))
+    record = calibrating.record_of(measured, at=now(), by=by or getpass.getuser())
+    path = calibrating.record_path(project, name)
+    if not dry_run:
+        judged.keep(project, name, judged.diagnose_judge(measured))
+        write_json(path, record)
+    if as_json:
+        emit_json({"file": None if dry_run else str(path), "calibration": record})
         return
-    for metric, value in report.alpha.items():
-        shown = "undefined" if value is None else f"{value:.3f}"
-        line(f"annotators, {metric}: Krippendorff's α {shown}")
-    for name, found in (("accuracy", report.accuracy), ("effectiveness", report.effectiveness)):
-        if found:
-            rows = [
-                (f"{label:g}", *counts)
-                for label, counts in zip(found.labels, found.confusion, strict=True)
-            ]
-            columns = ("label", *(f"judge {x:g}" for x in found.labels))
-            table(columns, rows, title=f"{name}: rows are the labels")
-    kinds = [
-        (k.kind, f"{k.caught} of {k.n}", k.named, f"{k.interval.low:.2f} … {k.interval.high:.2f}")
-        for k in report.kinds
-    ]
-    if kinds:
-        table(("kind", "marked down", "named so", "95 %"), kinds, title="recall by kind")
-    for case in report.disagreements[:cases]:
-        judged = "unscored" if case.judge is None else f"{case.judge:g}"
-        line(f"{case.id}  {case.metric} label {case.reference:g}, judge {judged}: {case.reply}")
-        for finding in case.findings:
-            line(f"    {finding}")
-    if len(report.disagreements) > cases:
-        line(f"… {len(report.disagreements) - cases} more, --cases N shows them")
+    judging.show_record(record, quiet=quiet)
+    if not (dry_run or quiet):
+        note(f"\nwritten: {path}; commit it, gates read it from there")
+        note(f"disagreements: harness diagnose --judge {name}")
 
 
-def _rows(report: "AgreementReport") -> list[tuple[str, ...]]:
-    pairs = (("accuracy", report.accuracy), ("effectiveness", report.effectiveness))
-    return [_row(name, found) for name, found in pairs if found]
+@app.command()
+def show(
+    name: Annotated[
+        str | None, typer.Argument(help="A judge; default: all.", autocompletion=judge_names)
+    ] = None,
+    as_json: Json = False,
+    directory: Folder = HERE,
+    quiet: Quiet = False,
+) -> None:
+    """A judge, its calibration, and whether that is current, changed or absent."""
+    from harness_cli.commands import _judging as judging
+    from harness_cli.commands._show import emit_json
+    from harness_cli.store.project import Project
 
-
-def _row(name: str, found: "Agreement") -> tuple[str, ...]:
-    kappa = "undefined" if found.kappa is None else f"{found.kappa:.3f}"
-    interval = found.kappa_interval
-    return (
-        name + (" (quadratic κ)" if found.weights == "quadratic" else ""),
-        f"{100 * found.raw:.1f}",
-        f"{100 * found.raw_interval.low:.1f} … {100 * found.raw_interval.high:.1f}",
-        kappa,
-        f"{interval.low:.3f} … {interval.high:.3f}" if interval else "–",
-        str(found.n),
-    )
+    project = Project.find(directory)
+    names = [name] if name else sorted(project.config.judges)
+    found = {n: judging.standing(project, n) for n in names}
+    if as_json:
+        emit_json({"judges": {n: judging.standing_data(s) for n, s in found.items()}})
+        return
+    for one, state in found.items():
+        judging.show_standing(one, state, quiet=quiet)

@@ -24,7 +24,7 @@ HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
 """Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
 
-LATER = {"role": "policy", "items_of": None}
+LATER = ("role", "items_of", "filtered_by")
 """Fields added since the first evalsets were bound: left out where unset, so digests stay."""
 
 State = tuple[int, int]
@@ -76,9 +76,9 @@ class Survey:
 def stated_of(header: EvalsetHeader) -> dict[str, Any]:
     """What a header says of its evalset: without volatile fields, and without later ones unset."""
     plain: dict[str, Any] = msgspec.to_builtins(header)
-    return {
-        k: v for k, v in plain.items() if k not in VOLATILE and not (k in LATER and v == LATER[k])
-    }
+    unset = msgspec.to_builtins(EvalsetHeader(name=""))
+    later = {k for k in LATER if plain[k] == unset[k]}
+    return {k: v for k, v in plain.items() if k not in VOLATILE and k not in later}
 
 
 _EMPTY = hashlib.sha256(b"[]").hexdigest()

@@ -35,6 +35,10 @@ _LABELS = {
     "assertion": "the assertion `{}` failed",
     "hook": "the hook `{}` stepped in",
     "provider_error": "the provider failed",
+    "lenient": "the judge let `{}` pass",
+    "strict": "the judge objected (`{}`) where the label does not",
+    "ungraded": "the judge gave no grade for {}",
+    "graded": "{} graded otherwise than labelled",
 }
 
 

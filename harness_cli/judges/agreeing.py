@@ -1,6 +1,7 @@
 """How far a judge agrees with labelled replies: raw, κ, confusion, recall by kind of error."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -18,9 +19,22 @@ class KindRecall(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     caught: int
     """The judge gives less than full marks."""
+    alike: int
+    """The judge gives exactly the reference's grades, on both metrics."""
     named: int
-    """And one of its findings is of this kind."""
+    """One of its findings is of this kind."""
     recall: float
+    interval: Interval
+
+
+class CategoryAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric on the replies to items of one category."""
+
+    category: str
+    metric: str
+    n: int
+    alike: int
+    share: float
     interval: Interval
 
 
@@ -28,6 +42,8 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """A reply that judge and reference grade differently."""
 
     id: str
+    item_id: str = ""
+    category: str = ""
     metric: str
     reference: float
     judge: float | None
@@ -36,60 +52,76 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgreementReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge against labels. Unscored replies count as disagreement in `raw`, never left out."""
+    """A judge against labels. An unscored reply is one that it does not grade alike."""
 
     judge: str
     n: int
     unscored: int
+    unscored_as: str = "wrong"
+    """`wrong`, or `drop`: left out of agreement and κ, and told by `unscored`."""
     annotators: tuple[str, ...]
     accuracy: Agreement | None
     effectiveness: Agreement | None
     alpha: dict[str, float | None]
     """Krippendorff's α among the annotators, where there are several."""
     kinds: tuple[KindRecall, ...]
-    categories: dict[str, dict[str, float]]
-    """category → metric → share graded alike."""
+    categories: tuple[CategoryAgreement, ...]
     disagreements: tuple[Disagreement, ...]
 
 
 def measure(
-    judge: str, replies: Sequence[LabelledReply], verdicts: Sequence[Verdict], *, seed: int = 0
+    judge: str,
+    replies: Sequence[LabelledReply],
+    verdicts: Sequence[Verdict],
+    *,
+    seed: int = 0,
+    unscored: Literal["wrong", "drop"] = "wrong",
 ) -> AgreementReport:
     """Agreement of verdicts with the reference, which is the annotators' majority."""
-    reference = {
-        "accuracy": [majority([float(x.accuracy) for x in r.labels]) for r in replies],
-        "effectiveness": [majority([x.effectiveness for x in r.labels]) for r in replies],
-    }
+    reference = reference_of(replies)
     given = {m: [v.scores.get(m) for v in verdicts] for m in reference}
     annotators = sorted({x.annotator for r in replies for x in r.labels})
     return AgreementReport(
         judge=judge,
         n=len(replies),
         unscored=sum(any(given[m][i] is None for m in given) for i in range(len(replies))),
+        unscored_as=unscored,
         annotators=tuple(annotators),
-        accuracy=_agreed(reference["accuracy"], given["accuracy"], (0.0, 1.0), seed),
+        accuracy=_agreed(reference["accuracy"], given["accuracy"], (0.0, 1.0), unscored, seed),
         effectiveness=_agreed(
-            reference["effectiveness"], given["effectiveness"], (0.0, 0.5, 1.0), seed
+            reference["effectiveness"], given["effectiveness"], (0.0, 0.5, 1.0), unscored, seed
         ),
         alpha=_alpha(replies, annotators),
-        kinds=_recall(replies, verdicts),
+        kinds=_recall(replies, verdicts, reference, given),
         categories=_by_category(replies, reference, given),
         disagreements=_disagreements(replies, verdicts, reference, given),
     )
 
 
+def reference_of(replies: Sequence[LabelledReply]) -> dict[str, list[float]]:
+    """Metric → the majority of the annotators, reply by reply."""
+    return {
+        "accuracy": [majority([float(x.accuracy) for x in r.labels]) for r in replies],
+        "effectiveness": [majority([x.effectiveness for x in r.labels]) for r in replies],
+    }
+
+
 def _agreed(
-    reference: list[float], given: list[float | None], labels: tuple[float, ...], seed: int
+    reference: list[float],
+    given: list[float | None],
+    labels: tuple[float, ...],
+    unscored: Literal["wrong", "drop"],
+    seed: int,
 ) -> Agreement | None:
-    """On the scored ones; what could not be scored is told by `unscored`."""
-    pairs = [(r, g) for r, g in zip(reference, given, strict=True) if g is not None]
-    if not pairs:
+    """None where nothing is left to compare."""
+    if unscored == "drop" and all(g is None for g in given):
         return None
     return agreement(
-        [r for r, _ in pairs],
-        [g for _, g in pairs],
+        reference,
+        given,
         weights="quadratic" if len(labels) > 2 else "none",
         labels=labels,
+        invalid=unscored,
         seed=seed,
     )
 
@@ -108,7 +140,7 @@ def _alpha(replies: Sequence[LabelledReply], annotators: Sequence[str]) -> dict[
     }
 
 
-def _kinds_of(reply: LabelledReply) -> set[str]:
+def kinds_of(reply: LabelledReply) -> set[str]:
     """The kinds that most annotators name, and what was done to the reply."""
     counts: dict[str, int] = {}
     for label in reply.labels:
@@ -119,46 +151,60 @@ def _kinds_of(reply: LabelledReply) -> set[str]:
 
 
 def _recall(
-    replies: Sequence[LabelledReply], verdicts: Sequence[Verdict]
+    replies: Sequence[LabelledReply],
+    verdicts: Sequence[Verdict],
+    reference: Mapping[str, list[float]],
+    given: Mapping[str, list[float | None]],
 ) -> tuple[KindRecall, ...]:
-    groups: dict[str, list[Verdict]] = {}
-    for reply, verdict in zip(replies, verdicts, strict=True):
-        for kind in _kinds_of(reply):
-            groups.setdefault(kind, []).append(verdict)
+    groups: dict[str, list[int]] = {}
+    for i, reply in enumerate(replies):
+        for kind in kinds_of(reply):
+            groups.setdefault(kind, []).append(i)
     found = []
     for kind, members in sorted(groups.items()):
-        caught = sum(_marked_down(v) for v in members)
-        named = sum(any(f.kind == kind for f in v.findings) for v in members)
-        interval = wilson(caught, len(members))
+        caught = sum(_marked_down(verdicts[i]) for i in members)
         found.append(
             KindRecall(
                 kind=kind,
                 n=len(members),
                 caught=caught,
-                named=named,
+                alike=sum(all(given[m][i] == reference[m][i] for m in reference) for i in members),
+                named=sum(any(f.kind == kind for f in verdicts[i].findings) for i in members),
                 recall=caught / len(members),
-                interval=interval,
+                interval=wilson(caught, len(members)),
             )
         )
     return tuple(found)
 
 
 def _marked_down(verdict: Verdict) -> bool:
-    return any((verdict.scores.get(m) or 0.0) < 1 for m in ("accuracy", "effectiveness"))
+    """A grade below full marks; an unscored reply is caught by nobody."""
+    grades = [verdict.scores.get(m) for m in ("accuracy", "effectiveness")]
+    return any(g is not None and g < 1 for g in grades)
 
 
 def _by_category(
     replies: Sequence[LabelledReply],
     reference: Mapping[str, list[float]],
     given: Mapping[str, list[float | None]],
-) -> dict[str, dict[str, float]]:
-    alike: dict[str, dict[str, list[bool]]] = {}
+) -> tuple[CategoryAgreement, ...]:
+    alike: dict[tuple[str, str], list[bool]] = {}
     for i, reply in enumerate(replies):
         name = reply.category or (reply.item.category if reply.item else "uncategorised")
         for metric in reference:
-            row = alike.setdefault(name, {}).setdefault(metric, [])
+            row = alike.setdefault((name, metric), [])
             row.append(reference[metric][i] == given[metric][i])
-    return {c: {m: sum(v) / len(v) for m, v in row.items()} for c, row in sorted(alike.items())}
+    return tuple(
+        CategoryAgreement(
+            category=category,
+            metric=metric,
+            n=len(row),
+            alike=sum(row),
+            share=sum(row) / len(row),
+            interval=wilson(sum(row), len(row)),
+        )
+        for (category, metric), row in sorted(alike.items())
+    )
 
 
 def _disagreements(
@@ -171,6 +217,8 @@ def _disagreements(
     return tuple(
         Disagreement(
             id=replies[i].id,
+            item_id=replies[i].item_id or "",
+            category=replies[i].category,
             metric=metric,
             reference=reference[metric][i],
             judge=given[metric][i],

@@ -1,21 +1,20 @@
-"""Labelled replies: what people said of a reply, and how far a judge agrees with them.
+"""Labelled replies: what people said of a reply, and the verdicts of a judge on them.
 
-The format (`labels.jsonl`, one reply a line) is documented in docs/judging.md.
+The format of their files is documented in docs/judging.md; `label_file.py` reads them.
 """
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, JudgeError
 from harness_cli.judges.base import Judge
 from harness_cli.records.calibration import LabelledCall
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.chat import ChatReply
 from harness_cli.records.item import Expect, Item
-from harness_cli.records.reader import parse_json, read_text
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.records.trajectory import Route, Step, ToolCall, ToolResult, Trajectory
 from harness_cli.records.verdict import Verdict
@@ -57,11 +56,13 @@ class LabelledReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class LabelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The flat form of a line: one reading of a reply to an item of an evalset."""
+    """The flat form of a line, or of a row of CSV: one reading of a reply to an evalset's item."""
 
-    id: str
+    id: str = ""
+    """Default: the item's id. Lines of one id, one annotator each, are one reply."""
     item_id: str
-    reply: str
+    reply: str | None = None
+    """None: the reply that a run gave, which the verb names."""
     accuracy: int
     effectiveness: float
     kind: str | None = None
@@ -72,6 +73,8 @@ class LabelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     actions: tuple[dict[str, Any], ...] = ()
     channel: str = "public"
     wording: str | None = None
+    corruption: str = ""
+    category: str = ""
     note: str = ""
 
     def labelled(self) -> LabelledReply:
@@ -84,64 +87,16 @@ class LabelRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             kinds=kinds,
         )
         return LabelledReply(
-            id=self.id,
-            reply=self.reply,
+            id=self.id or self.item_id,
+            reply=self.reply or "",
             labels=(label,),
             item_id=self.item_id,
             calls=self.tool_results,
             actions=self.actions,
+            corruption=self.corruption,
+            category=self.category,
             note=self.note,
         )
-
-
-def read_labels(path: Path) -> list[LabelledReply]:
-    """Every line of a labels file. Raises `BadFile` with the line of what is wrong."""
-    found: list[LabelledReply] = []
-    seen: set[str] = set()
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        if "labels" in parse_json(line, dict[str, Any], name=where):
-            reply = parse_json(line, LabelledReply, name=where)
-        else:
-            reply = parse_json(line, LabelRow, name=where).labelled()
-        wrong = _fault(reply, seen)
-        if wrong:
-            raise BadFile(f"{path}:{number}: {wrong}")
-        seen.add(reply.id)
-        found.append(reply)
-    if not found:
-        raise BadFile(f"{path}: no labelled reply in it")
-    return found
-
-
-def _fault(reply: LabelledReply, seen: set[str]) -> str | None:
-    if reply.id in seen:
-        return f"`{reply.id}` stands twice"
-    if not reply.labels:
-        return f"`{reply.id}` has no label"
-    for label in reply.labels:
-        if label.accuracy not in (0, 1) or label.effectiveness not in (0, 0.5, 1):
-            return f"`{reply.id}`: accuracy is 0 or 1, effectiveness 0, 0.5 or 1"
-    if len({label.annotator for label in reply.labels}) < len(reply.labels):
-        return f"`{reply.id}`: one annotator has labelled it twice"
-    return None
-
-
-def with_items(replies: Sequence[LabelledReply], items: Iterable[Item]) -> list[LabelledReply]:
-    """The replies with the items that they name by id; raises `BadFile` for one that is absent."""
-    wanted = {r.item_id for r in replies if r.item is None and r.item_id is not None}
-    known = {item.id: item for item in items if item.id in wanted}
-    absent = sorted(wanted - known.keys())
-    if absent:
-        raise BadFile(f"labels name items that the evalset has not: {', '.join(absent[:5])}")
-    return [
-        msgspec.structs.replace(r, item=known[r.item_id])
-        if r.item is None and r.item_id is not None
-        else r
-        for r in replies
-    ]
 
 
 def as_item(reply: LabelledReply, world: Catalogue) -> Item:
@@ -198,8 +153,27 @@ def as_trajectory(reply: LabelledReply) -> Trajectory:
     )
 
 
+Case = tuple[Item, Trajectory]
+
+
+async def judge_cases(
+    judge: Judge, cases: Sequence[Case], world: Catalogue, *, side_by_side: int = 16
+) -> list[Verdict]:
+    """The judge's verdict on every case, in their order; a `JudgeError` leaves one unscored."""
+    slots = asyncio.Semaphore(side_by_side)
+
+    async def one(case: Case) -> Verdict:
+        async with slots:
+            try:
+                return await judge.judge(*case, world)
+            except JudgeError as exc:
+                return Verdict(judge=judge.id, unscored_reason=str(exc))
+
+    return list(await asyncio.gather(*map(one, cases)))
+
+
 async def judge_labels(
     judge: Judge, replies: Sequence[LabelledReply], world: Catalogue
 ) -> list[Verdict]:
     """The judge's verdict on every labelled reply."""
-    return [await judge.judge(as_item(r, world), as_trajectory(r), world) for r in replies]
+    return await judge_cases(judge, [(as_item(r, world), as_trajectory(r)) for r in replies], world)

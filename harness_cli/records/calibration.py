@@ -87,10 +87,12 @@ class MetricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     raw_interval: Interval
     kappa: float | None
     kappa_interval: Interval | None
+    weights: str
     labels: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]
-    """Row: the label; column: what the judge gave, in the order of `labels`; the last column counts
-    the unscored."""
+    """Row: the label; column: what the judge gave, in the order of `labels`."""
+    invalid: tuple[int, ...] = ()
+    """Label → unscored replies; empty where all were scored."""
 
 
 class KindCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +114,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     evalset: str
     split: str | None
     evalset_digest: str
+    """Binds the replies, their labels and the items."""
     catalogue_digest: str
     labels: Origin
+    source: str = ""
+    """The labels file, relative to the project; empty for the calibration set."""
     annotators: tuple[str, ...] = ()
     n: int
     unscored: int

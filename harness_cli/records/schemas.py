@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.config import ProjectConfig
@@ -46,6 +47,8 @@ class SkillFrontmatter(
 
 
 FILES: dict[str, Any] = {
+    "calibration": Calibration,
+    "candidate-line": CandidateLine,
     "catalogue": Catalogue,
     "channel": Channel,
     "diagnosis": Diagnosis,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.calibration import Calibration
 from harness_cli.records.canonical import write_atomic
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.diagnosis import Diagnosis, Proposal
@@ -51,7 +52,8 @@ KINDS = (
     Kind("proposal", "", ("*.yaml", ".harness/*.yaml"), Proposal, marked="edits"),
     Kind("evalset", "evalsets", ("*/evalset.yaml",), EvalsetHeader),
     Kind("catalogue", "evalsets", ("catalogue*/*.yaml", "catalogue*/*.yml", "catalogue*/*.json")),
-    Kind("scenarios", "evalsets", ("scenarios/*.yaml",)),
+    Kind("scenarios", "evalsets", ("scenarios/**/*.yaml",)),
+    Kind("templates", "evalsets", ("*/templates.yaml",)),
     Kind("freeze list", "evalsets", ("frozen.yaml",)),
     Kind("hook", "harness", ("hooks/*.yaml", "judges/*/hooks/*.yaml"), Hook),
     Kind("pipeline", "harness", ("**/prompts/pipeline*.yaml",), Pipeline),
@@ -60,6 +62,7 @@ KINDS = (
     Kind("mcp.lock", "harness", ("**/tools/mcp.lock.json",), McpLock),
     Kind("channel", "manifests", ("channels/*.json",), Channel),
     Kind("manifest", "manifests", ("*.json",), Manifest, kept="its digests and approvals bind it"),
+    Kind("calibration", "manifests", ("calibration/*.json",), Calibration, kept=EVIDENCE),
     Kind("run", "runs", ("*/run.json",), RunConfig, kept=EVIDENCE),
     Kind("report", "runs", ("*/report.json",), Report, kept=EVIDENCE),
     Kind("noise", "runs", ("*/noise.json",), Noise, kept=EVIDENCE),

@@ -58,6 +58,13 @@ LABEL = {
     "effectiveness": 1,
 }
 
+DIALOGUE = {
+    "task_id": 0,
+    "reward": 1.0,
+    "info": {"task": {"instruction": "Cancel R1."}, "reward_info": {"reward": 1.0}},
+    "traj": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Done."}],
+}
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
@@ -72,6 +79,7 @@ def shop(tmp_path_factory):
     assert made.code == 0, made.err
     (root / "gates.yaml").write_text(GATES)
     (root / "labels.jsonl").write_text(json.dumps(LABEL) + "\n")
+    (root / "dialogues.json").write_text(json.dumps([DIALOGUE]))
     yield root
     call(root, "serve", "down")
     os.environ.update({n: v for n, v in saved.items() if v is not None})
@@ -97,6 +105,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("run", "", {2}),
     ("compare", "", OK),
     ("diagnose", "", OK),
+    ("diagnose", "dialogues.json", OK),
     ("diagnose show", "", {0, 2}),
     ("edit", "--plan-only -o other.yaml", OK),
     ("edit", "", PERSON),
@@ -123,7 +132,12 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset digest", "shop", OK),
     ("evalset seal", "shop no-such", {2}),
     ("evalset export", "shop --split dev", OK),
+    ("evalset import", "tau-bench dialogues.json", OK),
     ("judge agree", "labels.jsonl --evalset shop", OK),
+    ("judge calibrate", "", BAD),
+    ("judge calibrate", "--labels labels.jsonl --evalset shop --dry-run", OK),
+    ("judge show", "", OK),
+    ("judge show", "no-such", {2}),
     ("tools lock", "", OK),
     ("tools check", "", OK),
     ("tools call", 'get_inventory {"link_id":1}', OK),

@@ -7,7 +7,8 @@ import pytest
 
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.judges.agreeing import measure
-from harness_cli.judges.labels import judge_labels, read_labels
+from harness_cli.judges.label_file import read_labels
+from harness_cli.judges.labels import judge_labels
 from harness_cli.judges.open import open_judge
 from harness_cli.records.config import JudgeConfig
 from harness_cli.records.verdict import Finding, Verdict
@@ -55,7 +56,13 @@ def test_a_labels_file_is_judged_and_measured(tmp_path, judge, world):
     assert report.accuracy.raw == report.effectiveness.raw == 1.0
     assert report.accuracy.confusion == ((1, 0), (0, 1))
     assert report.effectiveness.weights == "quadratic"
-    assert [(k.kind, k.n, k.caught, k.named) for k in report.kinds] == [("wrong_price", 1, 1, 1)]
+    assert [(k.kind, k.n, k.caught, k.alike, k.named) for k in report.kinds] == [
+        ("wrong_price", 1, 1, 1, 1)
+    ]
+    assert {(c.category, c.metric, c.n, c.alike) for c in report.categories} == {
+        ("uncategorised", "accuracy", 2, 2),
+        ("uncategorised", "effectiveness", 2, 2),
+    }
     assert report.disagreements == ()
     assert 0 < report.alpha["accuracy"] < 1
 
@@ -70,7 +77,10 @@ def test_an_unscored_reply_is_counted_and_listed(tmp_path, world):
     )
     report = measure("j@1", replies, [full, Verdict(judge="j@1", scores=empty)])
     assert report.unscored == 1
-    assert report.accuracy.n == 1
+    assert (report.accuracy.n, report.accuracy.raw, report.accuracy.invalid) == (2, 0.5, (1, 0))
+    left = measure("j@1", replies, [full, Verdict(judge="j@1", scores=empty)], unscored="drop")
+    assert (left.accuracy.n, left.accuracy.raw, left.unscored) == (1, 1.0, 1)
+    assert [k.caught for k in report.kinds] == [0]  # what is not graded is not caught
     assert [(d.id, d.judge) for d in report.disagreements] == [("r-2", None), ("r-2", None)]
 
 

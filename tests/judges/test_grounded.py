@@ -9,7 +9,8 @@ import pytest
 
 from harness_cli.judges.grounded import judge as judge_module
 from harness_cli.judges.grounded.judge import INACCURATE, GroundedJudge
-from harness_cli.judges.labels import as_item, as_trajectory, read_labels
+from harness_cli.judges.label_file import read_labels
+from harness_cli.judges.labels import as_item, as_trajectory
 from harness_cli.records.item import Expect, Fact, Item
 from harness_cli.records.request import FaqEntry, Request
 from harness_cli.records.trajectory import StopReason

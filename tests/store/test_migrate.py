@@ -63,6 +63,7 @@ def made(tmp_path_factory):
     for kind, place in {
         "channel": "manifests/channels/dev.json",
         "manifest": "manifests/dev-1.json",
+        "calibration": "manifests/calibration/final.json",
         "run": ".harness/runs/r1/run.json",
         "report": ".harness/runs/r1/report.json",
         "noise": ".harness/runs/r1/noise.json",
