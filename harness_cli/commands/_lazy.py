@@ -18,6 +18,7 @@ COMMANDS = {
     "eval": "Run evalsets against a policy in a harness",
     "compare": "Paired differences of two runs, with intervals and cases",
     "report": "One self-contained HTML page of a run",
+    "view": "Runs, their reports and blind annotation in your own browser",
     "diagnose": "Failure classes of a run, sizes, cases, side at fault",
     "edit": "Propose from a diagnosis, review, apply as one commit",
     "evolve": "The loop as one resumable command, stopping at each human step",

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.evaluation.comparison import Comparison
+from harness_cli.evaluation.page.agreed import Agreed, of_calibration, of_report
 from harness_cli.evaluation.page.charts import Stage
 from harness_cli.evaluation.page.rows import Before
 from harness_cli.evaluation.page.subject import Subject, compared, read_config, read_report
 from harness_cli.judges.agreeing import AgreementReport
 from harness_cli.loop.record import Row, evolution_record, served_tree
+from harness_cli.records.calibration import Calibration
 from harness_cli.records.reader import read_json
 from harness_cli.records.run import RunConfig
 from harness_cli.store.project import Project
@@ -57,10 +59,9 @@ def subject_of(
         why_incumbent=why,
         comparison=comparison,
         before=before,
-        roles=dict(project.config.roles),
         stages=stages,
         advice=advice,
-        agreement=read_agreement(agreement) if agreement else None,
+        agreement=_agreement(project, config, agreement),
     )
 
 
@@ -125,6 +126,16 @@ def _stage(row: Row, selected: str | None, config: RunConfig) -> Stage:
         served=row.served,
         here=row.run == config.id,
     )
+
+
+def _agreement(project: Project, config: RunConfig, file: Path | None) -> Agreed | None:
+    """The record that was named, or else the committed calibration of the run's judge."""
+    if file is not None:
+        return of_report(read_agreement(file), file.name)
+    path = project.manifests / "calibration" / f"{config.judge}.json"
+    if not path.is_file():
+        return None
+    return of_calibration(read_json(path, Calibration, name=f"calibration/{path.name}"))
 
 
 def read_agreement(path: Path) -> AgreementReport:

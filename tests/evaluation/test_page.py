@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness_cli.evaluation.comparison import CategoryDelta
 from harness_cli.evaluation.page import charts
+from harness_cli.evaluation.page.agreed import MetricTable
 from harness_cli.evaluation.page.chunks import SIZE, Pieces, deflated, embedded, inflated
 from harness_cli.evaluation.page.located import JournalReader, Places
 from harness_cli.evaluation.page.rows import SHORT, short, short_end, spool
@@ -351,7 +352,7 @@ def test_differences_lie_left_and_right_of_nought():
 
 def test_a_confusion_chart_holds_every_count():
     found = agreement([0, 0, 1, 1, 1], [0, 1, 1, 1, 0], labels=(0.0, 1.0))
-    texts = [t.text for t in parsed(charts.confusion("accuracy", found)).iter(SVG + "text")]
+    texts = [t.text for t in parsed(charts.confusion(MetricTable.of("accuracy", found))).iter(SVG + "text")]
     assert [t for t in texts if t.isdigit()][-1]
     assert sorted(texts).count("2") == 1
     assert texts.count("1") >= 2  # two counts of one, beside the labels

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from harness_cli.evaluation.comparison import CategoryDelta
-from harness_cli.stats.agreement import Agreement
+from harness_cli.evaluation.page.agreed import MetricTable
 from harness_cli.stats.percentiles import percentile
 
 WIDTH, HEIGHT = 720, 300
@@ -128,7 +128,7 @@ def differences(deltas: Iterable[CategoryDelta]) -> str:
     return _svg("Differences by category in points", said, parts, height=tall)
 
 
-def confusion(name: str, found: Agreement) -> str:
+def confusion(found: MetricTable) -> str:
     """A judge's grades (columns) against the reference (rows), shaded by share of the row."""
     size, left, top = 64, 120, 52
     n = len(found.labels)
@@ -145,9 +145,9 @@ def confusion(name: str, found: Agreement) -> str:
                 f'height="{size - 2}" fill-opacity="{0.08 + 0.6 * share:.2f}"/>'
             )
             parts.append(_text(x + size / 2, y + size / 2 + 5, str(count), "middle"))
-    said = f"{found.n} pairs, raw agreement {percent(found.raw)}"
+    said = f"raw agreement {percent(found.raw)}"
     return _svg(
-        f"Agreement: {name}", said, parts, width=left + size * n + 16, height=top + size * n
+        f"Agreement: {found.name}", said, parts, width=left + size * n + 16, height=top + size * n
     )
 
 

@@ -33,7 +33,6 @@ def panel(subject: Subject) -> list[tuple[Words, str]]:
         (("Seed", "随机种子"), str(config.seed)),
         (("Versions", "版本"), ", ".join(f"{k} {v}" for k, v in sorted(config.versions.items()))),
     ]
-    rows += [((f"Role: {role}", f"角色：{role}"), name) for role, name in subject.roles.items()]
     why = f" ({subject.why_incumbent})" if subject.why_incumbent else ""
     named = subject.incumbent.id if subject.incumbent else "none"
     rows.append((("Incumbent", "在任版本"), named + why))

@@ -73,9 +73,8 @@ class Spooled:
     @classmethod
     def empty(cls, stack: ExitStack) -> "Spooled":
         """Two temporary files that `stack` closes."""
-        rows = stack.enter_context(tempfile.TemporaryFile())
-        pieces = stack.enter_context(tempfile.TemporaryFile())
-        return cls(rows, pieces)
+        rows, pieces = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        return cls(stack.enter_context(rows), stack.enter_context(pieces))
 
 
 def spool(

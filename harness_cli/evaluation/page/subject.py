@@ -7,10 +7,10 @@ from itertools import groupby
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.comparison import Comparison
+from harness_cli.evaluation.page.agreed import Agreed
 from harness_cli.evaluation.page.charts import Stage
 from harness_cli.evaluation.page.rows import Before, unique
 from harness_cli.evaluation.summary import STATES, Tally
-from harness_cli.judges.agreeing import AgreementReport
 from harness_cli.records.item import EvalsetHeader
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.verdict import ItemResult
@@ -33,10 +33,9 @@ class Subject:
     """Why this run is the incumbent, or why there is none."""
     comparison: Comparison | None = None
     before: Mapping[str, Before] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
     stages: tuple[Stage, ...] = ()
     advice: str = ""
-    agreement: AgreementReport | None = None
+    agreement: Agreed | None = None
 
 
 def read_config(run: RunFolder) -> RunConfig:

@@ -13,6 +13,7 @@ from typing import IO, Any
 import msgspec
 
 from harness_cli.evaluation import comparison_text as compared
+from harness_cli.evaluation import repeats
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.metrics import ATTAINMENT_S
 from harness_cli.evaluation.page import charts
@@ -22,6 +23,7 @@ from harness_cli.evaluation.page.panel import panel, remarks
 from harness_cli.evaluation.page.rows import Spooled, spool
 from harness_cli.evaluation.page.subject import Subject
 from harness_cli.evaluation.page.template import environment, shell
+from harness_cli.evaluation.role_table import ROLE_COLUMNS, role_rows
 from harness_cli.evaluation.summary import STATES
 from harness_cli.store.redact import Redactor
 from harness_cli.store.runs import atomic_file
@@ -137,10 +139,6 @@ def _context(subject: Subject, spooled: Spooled) -> dict[str, Any]:
         "latency": charts.latency(spooled.walls, bound_s=ATTAINMENT_S),
         "differences": charts.differences(found.categories if found else ()),
     }
-    agreed = subject.agreement
-    pairs = (
-        (("accuracy", agreed.accuracy), ("effectiveness", agreed.effectiveness)) if agreed else ()
-    )
     return {
         "subject": subject,
         "report": report,
@@ -152,6 +150,9 @@ def _context(subject: Subject, spooled: Spooled) -> dict[str, Any]:
         "metric_rows": shown.metric_rows(report),
         "category_columns": shown.CATEGORY_COLUMNS,
         "category_rows": shown.category_rows(report, shown.headline_metrics(report)),
+        "role_columns": ROLE_COLUMNS,
+        "role_rows": role_rows(report),
+        "repeat_lines": repeats.lines(report.repeats, shown.headline_metrics(report)),
         "usage": shown.usage_line(report),
         "pass_line": shown.pass_line(report),
         "timing": timing,
@@ -165,7 +166,8 @@ def _context(subject: Subject, spooled: Spooled) -> dict[str, Any]:
         # Our own markup: `charts` escapes every text it is given.
         "charts": {name: Markup(svg) for name, svg in drawn.items()},
         "agreement": [
-            (name, each, Markup(charts.confusion(name, each))) for name, each in pairs if each
+            (each, Markup(charts.confusion(each)))
+            for each in (subject.agreement.metrics if subject.agreement else ())
         ],
         "spooled": spooled,
         "percent": charts.percent,

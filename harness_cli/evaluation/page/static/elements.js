@@ -39,3 +39,22 @@ function speak(chosen) {
 function score(value) {
   return value === null || value === undefined ? "–" : String(Math.round(value * 1000) / 1000);
 }
+
+function turnTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+}
+
+// The buttons every page has; `redraw` is called after the language changed.
+function startFrame(redraw) {
+  const choose = (chosen) => {
+    speak(chosen);
+    $("language").textContent = chosen === "zh" ? "English" : "中文";
+    redraw();
+  };
+  document.querySelector(".tools").hidden = false;
+  $("language").addEventListener("click", () => choose(language === "zh" ? "en" : "zh"));
+  $("theme").addEventListener("click", turnTheme);
+  choose((navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en");
+}

@@ -3,12 +3,11 @@ function start() {
   loadItems();
   fillFilters();
   drawHead();
-  document.querySelector(".tools").hidden = false;
   $("filters").hidden = false;
-  const chosen = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
-  choose(chosen);
-  $("language").addEventListener("click", () => choose(language === "zh" ? "en" : "zh"));
-  $("theme").addEventListener("click", turnTheme);
+  startFrame(() => {
+    drawHead();
+    filterRows();
+  });
   $("print").addEventListener("click", () => window.print());
   $("filters").addEventListener("input", filterRows);
   $("filters").addEventListener("submit", (event) => event.preventDefault());
@@ -33,19 +32,6 @@ function start() {
   });
   openAddress();
   document.documentElement.setAttribute("data-ready", "true");
-}
-
-function choose(chosen) {
-  speak(chosen);
-  $("language").textContent = chosen === "zh" ? "English" : "中文";
-  drawHead();
-  filterRows();
-}
-
-function turnTheme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
 }
 
 start();
