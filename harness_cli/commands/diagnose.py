@@ -1,10 +1,11 @@
 """`harness diagnose [RUN]`: failure classes, sizes, cases, side at fault, what to do next."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from harness_cli.commands._completing import run_ids
+from harness_cli.commands._completing import policy_names, run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -16,7 +17,9 @@ app = typer.Typer(
 RunName = Annotated[
     str | None,
     typer.Argument(
-        help="A run; default: the newest complete one.", metavar="[RUN]", autocompletion=run_ids
+        help="A run, or a result file of τ-bench or τ²-bench; default: the newest complete run.",
+        metavar="[RUN|FILE]",
+        autocompletion=run_ids,
     ),
 ]
 RunOption = Annotated[
@@ -29,22 +32,41 @@ RunOption = Annotated[
 def diagnose(
     run: RunName = None,
     run_id: RunOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="A model that names and sorts; default: the role `proposer`, or none.",
+            autocompletion=policy_names,
+        ),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Cluster the failures of a run and write `diagnosis.json` into its folder."""
+    import asyncio
+
+    from harness_cli.commands._diagnosis import show_diagnosis
     from harness_cli.commands._show import note
     from harness_cli.evolution.session import choose_run, diagnose_run, examine
+    from harness_cli.evolution.sharpening import sharpened, sorter
     from harness_cli.store.project import Project
 
+    if run_id is None and run is not None and _names_file(directory / run):
+        _diagnose_file(directory / run, as_json=as_json, quiet=quiet)
+        return
     project = Project.find(directory)
     chosen = choose_run(project, run_id or run)
+    if chosen.config().imported is not None:
+        _diagnose_imported(project, chosen, as_json=as_json, quiet=quiet)
+        return
     seen = examine(project, chosen)
     for words in seen.notes:
         note(f"note: {words}")
     made = diagnose_run(project, seen, stages=_stages(project, seen))
-    _show(made, as_json=as_json, quiet=quiet)
+    if (model := sorter(project, policy)) and made.failures:
+        made = asyncio.run(sharpened(project, seen, made, model))
+    show_diagnosis(made, as_json=as_json, quiet=quiet)
     if not (quiet or as_json):
         note(f"\nwritten: {chosen.path / 'diagnosis.json'}")
         note("next: `harness edit` proposes changes; `harness show run` has the cases")
@@ -59,6 +81,7 @@ def show(
     quiet: Quiet = False,
 ) -> None:
     """The diagnosis that was made of a run."""
+    from harness_cli.commands._diagnosis import show_diagnosis
     from harness_cli.errors import UsageError
     from harness_cli.evolution.session import choose_run, read_diagnosis
     from harness_cli.store.project import Project
@@ -69,7 +92,38 @@ def show(
         raise UsageError(
             f"run `{chosen.id}` has no diagnosis", hint=f"`harness diagnose {chosen.id}` makes it"
         )
-    _show(made, as_json=as_json, quiet=quiet)
+    show_diagnosis(made, as_json=as_json, quiet=quiet)
+
+
+def _names_file(path: Path) -> bool:
+    """A path rather than a run's id: it is there, or is written as only paths are."""
+    return path.is_file() or path.suffix in (".json", ".jsonl", ".eval")
+
+
+def _diagnose_file(path: Path, *, as_json: bool, quiet: bool) -> None:
+    """Of a result file as it stands: nothing is written, no project is needed."""
+    from harness_cli.commands._diagnosis import show_diagnosis
+    from harness_cli.commands._show import note
+    from harness_cli.evolution.recorded import diagnose_file
+
+    made, notes = diagnose_file(path)
+    for words in () if quiet else notes:
+        note(f"note: {words}")
+    show_diagnosis(made, as_json=as_json, quiet=quiet)
+    if not (quiet or as_json):
+        note("\nnext: `harness evalset import KIND FILE` keeps it as a run to compare")
+
+
+def _diagnose_imported(project: Any, run: Any, *, as_json: bool, quiet: bool) -> None:
+    """Of an imported run, into its folder."""
+    from harness_cli.commands._diagnosis import show_diagnosis
+    from harness_cli.commands._show import note
+    from harness_cli.evolution.recorded import diagnose_imported
+
+    made, notes = diagnose_imported(project, run)
+    for words in () if quiet else notes:
+        note(f"note: {words}")
+    show_diagnosis(made, as_json=as_json, quiet=quiet)
 
 
 def _stages(project: Any, seen: Any) -> tuple[Any, ...]:
@@ -84,52 +138,3 @@ def _stages(project: Any, seen: Any) -> tuple[Any, ...]:
     )
     places = [i for i, row in enumerate(rows) if row.harness_id == config.harness_id]
     return tuple(stage_of(row, project) for row in rows[: places[-1] + 1]) if places else ()
-
-
-def _show(made: Any, *, as_json: bool, quiet: bool) -> None:
-    from harness_cli.commands._show import emit_json, line, table
-
-    if as_json:
-        emit_json(made)
-        return
-    line(f"{made.evalset}: {made.failures} failures of {made.of}, run {made.run}")
-    rows = [
-        [
-            c.id,
-            "known" if c.class_id else "new",
-            c.size,
-            f"{c.share:.0%}",
-            "systematic" if c.systematic else "sparse",
-            c.side,
-            ", ".join(c.suspected_modules[:2]),
-        ]
-        for c in made.clusters
-    ]
-    if rows:
-        table(["class", "", "size", "share", "kind", "side", "suspected"], rows)
-    line(f"unexplained: {made.unexplained:.0%} of the failures")
-    for cluster in () if quiet else made.clusters:
-        _show_cluster(cluster)
-    line()
-    line(f"advice: {made.advice['action']} (the choice is yours)")
-    for reason in made.advice["reasons"]:
-        line(f"  - {reason}")
-
-
-def _show_cluster(cluster: Any) -> None:
-    from harness_cli.commands._show import line
-
-    line()
-    line(f"{cluster.id}: {cluster.label}")
-    line(f"  {cluster.root_cause}")
-    for case in cluster.cases:
-        where = case.item_id if case.step is None else f"{case.item_id}:{case.step}"
-        line(f"  {where}  “{_short(case.comment)}” → “{_short(case.reply)}”")
-        line(f"    {case.why}")
-
-
-def _short(text: str) -> str:
-    from harness_cli.evolution.show_hunk import visible
-
-    flat = visible(" ".join(text.split()))
-    return flat if len(flat) <= 90 else f"{flat[:89]}…"

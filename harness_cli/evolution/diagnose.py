@@ -18,6 +18,7 @@ from harness_cli.evolution.classes import assign, rule_of
 from harness_cli.evolution.clusters import cluster, nearest_class
 from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
+from harness_cli.evolution.lineage import changes
 from harness_cli.evolution.mining import contrast_counts, phrases_of, plain
 from harness_cli.evolution.observe import observe, seen_of
 from harness_cli.records.diagnosis import Case, Cluster, Diagnosis, FailureClass, Side
@@ -89,7 +90,7 @@ def diagnose(
     groups, _ = cluster(left)
     kept = [[left[i] for i in group] for group in _merged(left, groups)]
     new = [group for group in kept if len(group) >= SMALLEST]
-    make = _Maker(failures, material.passes, module_exists)
+    make = Maker(material, module_exists)
     found = [make.known(c, known[c.id]) for c in classes if c.id in known]
     found += [make.new(group) for group in new]
     found = _stable(_unique(found), previous)
@@ -105,6 +106,7 @@ def diagnose(
         clusters=tuple(found),
         unexplained=round((total - explained) / total, 6) if total else 0.0,
         advice=as_data(advise(stages, clusters=_actionable(found))),
+        changes=changes(previous, found),
     )
 
 
@@ -134,27 +136,42 @@ def _merged(failures: Sequence[Failure], groups: Sequence[Sequence[int]]) -> lis
     return [sorted(group) for group in by_key.values()]
 
 
-class _Maker:
+class Maker:
     """Turns a group of failures into a cluster."""
 
-    def __init__(
-        self,
-        failures: Sequence[Failure],
-        passes: Sequence[Seen],
-        module_exists: Callable[[str], bool],
-    ) -> None:
-        self._total = len(failures)
-        everything = sorted([*passes, *(f.seen for f in failures)], key=lambda s: s.item_id)
+    def __init__(self, material: Material, module_exists: Callable[[str], bool]) -> None:
+        self._failures = {f.item_id: f for f in material.failures}
+        self._total = len(self._failures)
+        everything = sorted(
+            [*material.passes, *(f.seen for f in material.failures)], key=lambda s: s.item_id
+        )
         step = -(-len(everything) // READ) or 1
         self._phrases = {s.item_id: phrases_of(plain(s.comment)) for s in everything[::step]}
         self._counts = Counter(p for phrases in self._phrases.values() for p in phrases)
         self._exists = module_exists
 
     def known(self, known: FailureClass, group: Sequence[Failure]) -> Cluster:
+        """A human-owned class with what belongs to it."""
         made = self._make(group, class_id=known.id, label=known.name, concentration=1.0)
         return msgspec.structs.replace(made, id=known.id, side=known.side)
 
+    def named(self, name: str, group: Sequence[Failure], *, label: str) -> Cluster:
+        """A class that somebody named: taken at its word that one cause is behind it."""
+        made = self._make(group, class_id=None, label=label, concentration=1.0)
+        return msgspec.structs.replace(made, id=name)
+
+    def changed(self, old: Cluster, group: Sequence[Failure]) -> Cluster:
+        """A cluster or class with other members than it had."""
+        sure = 1.0 if old.class_id or old.systematic else 0.0
+        made = self._make(group, class_id=old.class_id, label=old.label, concentration=sure)
+        return msgspec.structs.replace(made, id=old.id, side=old.side, label=old.label)
+
+    def extended(self, old: Cluster, more: Sequence[Failure]) -> Cluster:
+        """The same with more members."""
+        return self.changed(old, [*(self._failures[i] for i in old.item_ids), *more])
+
     def new(self, group: Sequence[Failure]) -> Cluster:
+        """A cluster that nobody named: called after its leading fact."""
         key, share = leading_key(group)
         return self._make(
             group, class_id=None, label=label_of(key) if key else "", concentration=share

@@ -56,6 +56,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     observations: tuple[Observation, ...] = ()
     """Most telling first."""
     failed_metrics: tuple[str, ...] = ()
+    steps: int = 0
+    """Steps of the trajectory: a citation names one below it."""
 
     @property
     def item_id(self) -> str:

@@ -18,7 +18,7 @@ from harness_cli.runtime.hooks.check_text import language
 RANK = (
     "errored", "unscored", "tool_not_offered", "skill_unknown", "loop", "over_refusal",
     "missed_refusal", "missed_clarification", "needless_clarification", "wrong_language",
-    "tool_error", "malformed_call", "hook_failed",
+    "needless_transfer", "over_action", "tool_error", "malformed_call", "hook_failed",
     "skill_not_loaded", "wrong_skill", "tool_not_called", "wrong_arguments", "wrong_order",
     "fact_not_said", "fact_not_fetched", "no_reply", "stopped", "finding", "fallback", "assertion",
     "hook", "provider_error", "partial_answer",
@@ -46,6 +46,7 @@ def observe(evidence: Evidence) -> Failure:
         failed_metrics=tuple(
             m for m in ("accuracy", "effectiveness") if (s := scores.get(m)) is not None and s < 1
         ),
+        steps=len(evidence.trajectory.steps) if evidence.trajectory is not None else 0,
     )
 
 
@@ -68,7 +69,12 @@ def seen_of(evidence: Evidence) -> Seen:
 def _rank(observation: Observation) -> int:
     if observation.kind == "tool_error" and observation.side != "tool":
         return RANK.index("wrong_order")  # the wrong thing was asked for: what led there goes first
-    return RANK.index(observation.kind) if observation.kind in RANK else len(RANK)
+    name = observation.kind
+    if name == "finding":
+        # A dialogue that its simulated user broke says nothing about what else went wrong in it.
+        name = "tool_not_offered" if observation.side == "simulator" else observation.detail
+        name = name if name in RANK else "finding"
+    return RANK.index(name) if name in RANK else len(RANK)
 
 
 def _expect(evidence: Evidence) -> Expect:

@@ -1,6 +1,6 @@
 """From a run on disk to its diagnosis and to the ground a proposer stands on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,9 @@ def choose_run(project: Project, name: str | None) -> RunFolder:
     store = RunStore(project.runs)
     if name is not None:
         return store.get(name)
-    return store.newest(fits=lambda c: c.command[:2] != GATES and not is_sealed(project, c))
+    return store.newest(
+        fits=lambda c: c.imported is None and c.command[:2] != GATES and not is_sealed(project, c)
+    )
 
 
 def is_sealed(project: Project, config: RunConfig) -> bool:
@@ -71,6 +73,12 @@ def examine(project: Project, run: RunFolder) -> Examined:
         raise UsageError(
             f"run `{run.id}` is of the sealed split `{config.evalset.split}`",
             hint="diagnosis and editing use the dev split only; evaluate that one",
+        )
+    if config.imported is not None:
+        raise UsageError(
+            f"run `{run.id}` was imported from `{config.imported.file}`: no harness "
+            "of this project made it, so there is nothing to edit",
+            hint="evaluate the harness here; `harness diagnose` reads imported runs as they are",
         )
     state = load_state(project, config.harness_ref or config.harness_commit or config.harness_id)
     evalset, notes = _items(project, config)
@@ -128,21 +136,24 @@ def evidence_of(
 
 def diagnose_run(project: Project, seen: Examined, *, stages: tuple[Stage, ...] = ()) -> Diagnosis:
     """The diagnosis of a run, written into its folder."""
-    files = seen.state.files
     made = diagnose(
         seen.material,
         Subject(
             run=seen.run.id, harness_id=seen.config.harness_id, evalset=seen.config.evalset.name
         ),
         classes=load_classes(project.harness),
-        module_exists=lambda m: (
-            m in files or (m.endswith("/") and any(f.startswith(m) for f in files))
-        ),
-        previous=_previous(project, seen),
+        module_exists=module_in(seen),
+        previous=previous_diagnosis(project, seen),
         stages=stages,
     )
     write_json(seen.run.path / FILE, made)
     return made
+
+
+def module_in(seen: Examined) -> Callable[[str], bool]:
+    """Whether the run's harness has a file, or a folder named with a slash at its end."""
+    files = seen.state.files
+    return lambda m: m in files or (m.endswith("/") and any(f.startswith(m) for f in files))
 
 
 def read_diagnosis(run: RunFolder) -> Diagnosis | None:
@@ -151,7 +162,7 @@ def read_diagnosis(run: RunFolder) -> Diagnosis | None:
     return read_json(path, Diagnosis, name=f"{run.id}/{FILE}") if path.is_file() else None
 
 
-def _previous(project: Project, seen: Examined) -> Diagnosis | None:
+def previous_diagnosis(project: Project, seen: Examined) -> Diagnosis | None:
     """The newest earlier diagnosis on the same evalset: cluster ids live on from it."""
     for run in RunStore(project.runs).list():
         if run.id < seen.run.id and (run.path / FILE).is_file():

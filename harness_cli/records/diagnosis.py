@@ -50,6 +50,18 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[Case, ...] = ()
     item_ids: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
+    explanation: str = ""
+    """A model's words for what happens; empty where no model sorted."""
+    citations: tuple[str, ...] = ()
+    """`item:step` that a model cites for the root cause; each exists."""
+
+
+class ClassChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of classes since the diagnosis before."""
+
+    kind: Literal["same", "renamed", "merged", "split", "new", "gone", "fixed"]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +76,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[Cluster, ...]
     unexplained: float
     """Share of failures in no class and no cluster."""
+    by: str = "facts and KMeans"
+    """Who sorted what no human-owned class holds: a policy's id where a model did."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how it was made."""
+    changes: tuple[ClassChange, ...] = ()
+    """Against the diagnosis before on the same evalset."""
     advice: dict[str, Any] = {}
 
 
