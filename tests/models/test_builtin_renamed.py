@@ -1,4 +1,4 @@
-"""`builtin` scores the same whatever skills and tools are called: it takes no meaning from names."""
+"""`builtin` scores the same whatever skills and tools are called: names mean nothing to it."""
 
 import asyncio
 import json
