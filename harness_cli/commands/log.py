@@ -41,13 +41,14 @@ def log(
         line(f"no complete run of {evalset} yet")
         return
     table(
-        ["stage", "Acc.", "Eff.", "n", "changes", "diagnosis", "selected"],
+        ["stage", "Acc.", "Eff.", "n", "promised", "changes", "diagnosis", "selected"],
         [
             [
                 r.stage,
                 percent(r.scores.get("accuracy")),
                 percent(r.scores.get("effectiveness")),
                 r.n,
+                None if r.promised is None else f"{r.came} of {r.promised}",
                 "; ".join(r.changes)[:160],
                 r.diagnosis,
                 " ".join(

@@ -7,9 +7,12 @@ import re
 
 import msgspec
 
-from harness_cli.errors import RepoError
+from harness_cli.errors import RepoError, UnknownName
 from harness_cli.evolution.advice import Advice, Stage, advise
-from harness_cli.records.diagnosis import Diagnosis
+from harness_cli.evolution.credit import Outcome, outcomes
+from harness_cli.evolution.proposal_file import hunks
+from harness_cli.evolution.single_use import applied_proposals
+from harness_cli.records.diagnosis import Diagnosis, Proposal
 from harness_cli.records.reader import read_json
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.release.channels import list_manifests, read_channel
@@ -17,6 +20,7 @@ from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.runs import RunFolder, RunStore
 
+TAKEN = ("accept", "modify")
 METRICS = ("accuracy", "effectiveness")
 _BRANCH = re.compile(r"refs/heads/evolve/(\d+)$")
 
@@ -35,6 +39,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: str
     served: bool
     """The project's channel serves this harness now."""
+    promised: int | None = None
+    """Fixes that the edits of this stage predicted; None where no proposal is kept."""
+    came: int | None = None
+    """Of them, items that failed in the run the proposal came from and pass in this one."""
 
 
 def evolution_record(
@@ -49,7 +57,8 @@ def evolution_record(
     best: dict[tuple[str, str], tuple[int, RunFolder, RunConfig, Report]] = {}
     for run in RunStore(project.runs).list():
         config = run.config()
-        wanted = config.policy == name and config.evalset.name == evalset and not config.only
+        wanted = config.policy == name and config.evalset.name == evalset
+        wanted = wanted and not config.only and config.imported is None
         if not wanted or split not in (None, config.evalset.split) or run.status() != "complete":
             continue
         report = run.report()
@@ -60,6 +69,7 @@ def evolution_record(
     order = branches(project)
     found = sorted(best.values(), key=lambda b: (position(b[2], order), b[1].id))
     rows = [row(project, run, config, report, order, serving) for _, run, config, report in found]
+    rows = with_promises(project, rows)
     stages = [stage_of(r, project) for r in rows]
     return rows, advise(stages)
 
@@ -91,6 +101,36 @@ def row(
         diagnosis=said(diagnosis_of(run)),
         served=config.harness_id == serving and not react,
     )
+
+
+def with_promises(project: Project, rows: list[Row]) -> list[Row]:
+    """The rows with what their proposals promised beside what came."""
+    made = {use.commit: proposal for use, proposal in applied_proposals(project)}
+    store = RunStore(project.runs)
+    out = []
+    for one in rows:
+        proposal = made.get(one.commit or "")
+        before = before_of(store, proposal)
+        if proposal is None or before is None:
+            out.append(one)
+            continue
+        after = outcomes(store.get(one.run).results())
+        accepted = {e.id for _, e, op in hunks(proposal) if op.decision.state in TAKEN}
+        promised = {i for e in proposal.edits if e.id in accepted for i in e.predicted_fixes}
+        asked = {i for i in promised if i in before and i in after}
+        came = sum(after[i].passed and not before[i].passed for i in asked)
+        out.append(msgspec.structs.replace(one, promised=len(asked), came=came))
+    return out
+
+
+def before_of(store: RunStore, proposal: Proposal | None) -> dict[str, Outcome] | None:
+    """The outcomes of the run a proposal came from; None when that run is gone."""
+    if proposal is None:
+        return None
+    try:
+        return outcomes(store.get(proposal.diagnosis).results())
+    except UnknownName:
+        return None
 
 
 def stage_of(row: Row, project: Project) -> Stage:

@@ -1,6 +1,7 @@
 """`harness evolve`: stops for people, goes on with their decisions, survives being killed."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -82,6 +83,10 @@ def test_the_loop_stops_for_budget_review_and_choice_and_goes_on(tmp_path):
     assert "advice: " in chosen.stdout
     assert standing(project).now.branch == "evolve/1"
     assert standing(project).allowance == 12
+    told = json.loads(evolve(project, "log", "--evalset", "shop", "--json", code=0).stdout)
+    base, first = told["stages"]
+    assert base["promised"] is None
+    assert 0 < first["came"] <= first["promised"], "predictions stand beside results"
     with_reason = ("--choose", "stop", "--by", "ann", "--reason", "enough")
     assert "ended: stop" in evolve(project, "evolve", *with_reason, code=0).stdout
     last = read(project.root)[-1]
