@@ -30,6 +30,13 @@ def evalset_names(ctx: typer.Context, incomplete: str) -> list[str]:
     )
 
 
+def import_kinds(ctx: typer.Context, incomplete: str) -> list[str]:  # noqa: ARG001  typer's
+    """What `evalset import` reads."""
+    from harness_cli.evaluation.imports.kinds import KINDS
+
+    return _fitting(KINDS, incomplete)
+
+
 def policy_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Policies of `harness.yaml`."""
     return _fitting(_keys(ctx, "policies"), incomplete)

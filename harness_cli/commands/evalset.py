@@ -1,11 +1,19 @@
-"""`harness evalset list|check|digest|seal|export`."""
+"""`harness evalset list|check|digest|seal|export|import|synth`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness_cli.commands._completing import evalset_names, split_names
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._completing import (
+    evalset_names,
+    import_kinds,
+    judges_or_none,
+    policy_names,
+    split_names,
+    words,
+)
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Digest, check, seal and export evalsets."
@@ -156,3 +164,99 @@ def export(
         return
     for item in evalset.items:
         line(msgspec.json.encode(item).decode())
+
+
+@app.command(name="import")
+def import_file(
+    kind: Annotated[
+        str, typer.Argument(help="What the file is: docs/imports.md.", autocompletion=import_kinds)
+    ],
+    file: Annotated[Path, typer.Argument(help="The file.")],
+    name: Annotated[
+        str | None, typer.Option(help="Of the evalset; default: from the file.")
+    ] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(help="Task list: other task ids in FILE are refused.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="What answered, where FILE is silent.")] = None,
+    simulator: Annotated[
+        str | None, typer.Option(help="What played the user, where FILE is silent.")
+    ] = None,
+    rescore: Annotated[
+        bool, typer.Option("--rescore", help="Score the answers here: assertions and a judge.")
+    ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Of --rescore; default: grounded.", autocompletion=judges_or_none),
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A file of another tool as an evalset, and as a run where it holds answers.
+
+    Nothing is written when anything is wrong with the file. An imported run is never promoted.
+    """
+    from harness_cli.commands._importing import bring, show_brought_in
+
+    made = bring(
+        kind,
+        within(directory, file),
+        directory,
+        name=name,
+        tasks=within(directory, tasks),
+        policy=policy,
+        simulator=simulator,
+        rescore=rescore,
+        judge=judge,
+    )
+    show_brought_in(made, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def synth(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="tool_robustness or prompt_robustness.",
+            autocompletion=words("tool_robustness", "prompt_robustness"),
+        ),
+    ],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same items.")] = 20261129,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Items; default: as many as TR has.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Writes the comments and checks them; default: committed templates.",
+            autocompletion=policy_names,
+        ),
+    ] = None,
+    save_as: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Folder; default: NAME.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Write over a set that holds other items.")
+    ] = False,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Build a robustness set from the scenario seeds; every item is solved before it is kept.
+
+    A policy that writes or filters items is recorded and kept out of headlines on the set.
+    """
+    from harness_cli.commands._synthesis import build, show_built
+    from harness_cli.store.project import Project
+
+    made = build(
+        Project.find(directory),
+        name,
+        seed=seed,
+        count=count,
+        policy=policy,
+        save_as=save_as or name,
+        replace=replace,
+    )
+    show_built(made, as_json=as_json, quiet=quiet)

@@ -116,6 +116,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     skills_loaded: tuple[str, ...] = ()
     reply: str = ""
     """What is said; empty when suppressed."""
+    tail: tuple[Message, ...] = ()
+    """Messages behind the last answer of an imported dialogue: how the user ended it."""
     channel: str = "public"
     actions: tuple[dict[str, Any], ...] = ()
     """Beside the reply: show an image, move a product. Judged for grounding."""

@@ -70,6 +70,13 @@ def named_run(project: Project, name: str | None) -> RunFolder:
     """The run that names the candidate: by id, or the newest complete one."""
     store = RunStore(project.runs)
     run = store.get(name) if name else store.newest(fits=is_candidates)
+    imported = run.config().imported
+    if imported is not None:
+        raise UsageError(
+            f"run `{run.id}` was imported from `{imported.file}`: it was not measured here and can "
+            "never be promoted",
+            hint="`harness eval` measures a harness of this project",
+        )
     if run.config().agent != "harness":
         raise UsageError(f"run `{run.id}` is of `--agent {run.config().agent}`, not of the harness")
     return run
@@ -103,6 +110,7 @@ def fits(gate: Gate, pair: Pair, config: RunConfig) -> bool:
         and (config.policy_id, config.harness_id) == (pair.policy_id, pair.harness_id)
         and (gate.kind != "latency" or config.profile == "replay")
         and config.agent != "react"
+        and config.imported is None
         and not config.only
     )
 

@@ -16,6 +16,7 @@ import msgspec
 
 from harness_cli.errors import BadFile, JudgeError, UsageError
 from harness_cli.evaluation.imports.imported import Imported, ImportOptions
+from harness_cli.evaluation.imports.source import Source
 from harness_cli.judges.ifeval.assertion import LOOSELY, instruction_of
 from harness_cli.records.canonical import digest
 from harness_cli.records.item import Assertion, EvalsetHeader, Item
@@ -56,7 +57,7 @@ def find_prompts(where: str | Path) -> Path:
     path = Path(where)
     if path.is_file():
         return path
-    folders = [path] if path.is_dir() else _package(str(where))
+    folders = [path] if path.is_dir() else _package(path.name)
     found = sorted(f for folder in folders for f in folder.rglob(FILE))
     if found:
         return found[0]
@@ -86,6 +87,11 @@ def read_ifeval(where: str | Path, options: ImportOptions | None = None) -> Impo
     )
     note = f"{len(rows)} prompts: {what}"
     return Imported(kind=NAME, header=header, items=tuple(_items(path.name, rows)), notes=(note,))
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """The reader of the kind `ifeval`."""
+    return read_ifeval(source.path, options)
 
 
 def _package(name: str) -> list[Path]:

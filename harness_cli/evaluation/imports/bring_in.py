@@ -1,0 +1,137 @@
+"""`harness evalset import`: an evalset from another tool's file, and a run where it holds one."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness_cli.errors import JudgeError, UnknownName, UsageError
+from harness_cli.evaluation.evalsets import Evalset, load_world
+from harness_cli.evaluation.imports.imported import Imported, ImportOptions, Recorded
+from harness_cli.evaluation.imports.keep_evalset import existing_evalset, safe_name, write_evalset
+from harness_cli.evaluation.imports.keep_run import (
+    RunWriter,
+    Scored,
+    as_recorded,
+    run_config,
+    staged,
+)
+from harness_cli.evaluation.imports.kinds import located, reader
+from harness_cli.evaluation.imports.source import opened
+from harness_cli.evaluation.plan import NO_JUDGE
+from harness_cli.judges.assertions import check_assertions
+from harness_cli.judges.base import Judge
+from harness_cli.judges.open import open_judge
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.config import JudgeConfig
+from harness_cli.records.item import Item
+from harness_cli.records.run import Report
+from harness_cli.store.project import Project
+from harness_cli.store.runs import RunFolder, RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtIn:
+    """What an import made."""
+
+    imported: Imported
+    evalset: Evalset
+    fresh: bool
+    """The evalset is new; else it was there already, the same."""
+    run: RunFolder | None = None
+    report: Report | None = None
+
+
+def bring_in(
+    project: Project,
+    kind: str,
+    path: Path,
+    options: ImportOptions,
+    *,
+    rescore: bool = False,
+    judge: str | None = None,
+    command: tuple[str, ...] = (),
+) -> BroughtIn:
+    """Read, check, then write: the evalset first, the run second, each whole or not at all."""
+    read = reader(kind)
+    if options.name is not None:
+        safe_name(options.name)
+    with opened(located(kind, path)) as source:
+        imported = read(source, options)
+        ours = _judge(project, judge) if rescore else None
+        if rescore and imported.rollouts is None:
+            raise UsageError(
+                f"{source.name} records no answers to score again",
+                hint="import it without --rescore, then `harness eval`",
+            )
+        found = existing_evalset(project, imported.header, imported.items)
+
+        def evalset() -> Evalset:
+            return found or write_evalset(
+                project, imported.header, imported.items, source=source.name
+            )
+
+        if imported.rollouts is None:
+            return BroughtIn(imported, evalset(), found is None)
+        store = RunStore(project.runs)
+        run_id = store.new_id()
+        with staged(store, run_id) as folder:
+            writer = RunWriter(folder, source=source.name)
+            try:
+                world = load_world(project, (found.header if found else imported.header))
+                asyncio.run(_write(writer, imported, ours, world, rescore=rescore))
+                # Everything is read by now: what stands in the way of a file has been found.
+                kept = evalset()
+                config = run_config(
+                    imported,
+                    kept.ref,
+                    run_id=run_id,
+                    file=source.name,
+                    sha256=source.sha256(),
+                    judge=_named(ours) if rescore else None,
+                    command=command,
+                )
+                report = writer.close(config, metrics=kept.header.metrics)
+            finally:
+                writer.abandon()
+        return BroughtIn(imported, kept, found is None, store.get(run_id), report)
+
+
+def _named(judge: Judge | None) -> tuple[str, str]:
+    return (judge.name, judge.id) if judge else (NO_JUDGE, NO_JUDGE)
+
+
+async def _write(
+    writer: RunWriter, imported: Imported, judge: Judge | None, world: Catalogue, *, rescore: bool
+) -> None:
+    items = {item.id: item for item in imported.items}
+    for raw in imported.recorded():
+        one = replace(raw, trajectory=writer.cleaned(raw.trajectory))
+        item = items[one.item_id]
+        if rescore:
+            scored = await _rescored(one, item, world, judge)
+            one = replace(one, findings=(), parts={})
+        else:
+            scored = as_recorded(one, imported.judge_id)
+        writer.add(item, one, scored)
+
+
+async def _rescored(one: Recorded, item: Item, world: Catalogue, judge: Judge | None) -> Scored:
+    """The item's assertions and our judge, in place of what the file says."""
+    assertions = () if one.trajectory.errored else check_assertions(item, one.trajectory)
+    if judge is None or one.trajectory.errored:
+        return Scored(None, assertions)
+    try:
+        return Scored(await judge.judge(item, one.trajectory, world), assertions)
+    except JudgeError as exc:
+        return Scored(None, assertions, f"judge: {exc}")
+
+
+def _judge(project: Project, name: str | None) -> Judge | None:
+    """The named judge, by default the grounded one; None for `none`, assertions alone."""
+    name = name or "grounded"
+    if name == NO_JUDGE:
+        return None
+    found = project.config.judges.get(name)
+    if found is None and name != "grounded":
+        raise UnknownName.of("judge", name, {*project.config.judges, "grounded", NO_JUDGE})
+    return open_judge(name, found or JudgeConfig(kind="grounded"))

@@ -1,0 +1,78 @@
+"""The kinds of files that can be imported: by name, and told apart by how they begin."""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_cli.errors import UnknownName, UsageError
+from harness_cli.evaluation.imports.imported import Imported, ImportOptions
+from harness_cli.evaluation.imports.source import Source
+
+Read = Callable[[Source, ImportOptions], Imported]
+
+
+class Kind(NamedTuple):
+    """A file format."""
+
+    module: str
+    """Below `evaluation.imports`; its `read` is the reader."""
+    says: str
+    find: str | None = None
+    """A function of the module that finds the file where a folder or a package is named."""
+
+
+KINDS = {
+    "ifeval": Kind("ifeval", "IFEval's prompts: a file, a folder, or an installed package"),
+    "tau-bench": Kind("tau_bench", "τ-bench result file (list of records)"),
+    "ifeval": Kind("ifeval", "IFEval's prompts: file, folder or package", "find_prompts"),
+    "tau2": Kind("tau2", "τ²-bench result file (info, tasks, simulations)"),
+}
+
+
+def reader(kind: str) -> Read:
+    """The reader of a kind. Raises `UnknownName`."""
+    if kind not in KINDS:
+        raise UnknownName.of("kind of import", kind, KINDS)
+    read: Read = _module(kind).read
+    return read
+
+
+def located(kind: str, path: Path) -> Path:
+    """The file that is meant by a path, which some kinds take for the name of a folder."""
+    find = KINDS[kind].find
+    return path if find is None else Path(getattr(_module(kind), find)(path))
+
+
+def _module(kind: str) -> Any:
+    return import_module(f"harness_cli.evaluation.imports.{KINDS[kind].module}")
+
+
+def located(kind: str, path: Path) -> Path:
+    """The file that is meant where a kind takes more than files (`ifeval`: packages, folders)."""
+    if kind == "ifeval":
+        from harness_cli.evaluation.imports.ifeval import find_prompts
+
+        return find_prompts(path)
+    return path
+
+
+def guessed(source: Source) -> str:
+    """The kind of a file that records rollouts, by its first bytes and its name.
+
+    Raises `UsageError` where nothing fits: then the kind must be named.
+    """
+    head = source.head.lstrip()
+    if re.match(rb"\[\s*\{", head) and b'"task_id"' in head and b'"info"' in head:
+        return "tau-bench"
+    if re.match(rb"\{", head) and _keys(source, b"simulations", b"tasks", b"info"):
+        return "tau2"
+    raise UsageError(
+        f"{source.name}: this is no result file that is known by its beginning",
+        hint=f"`harness evalset import KIND FILE` takes {', '.join(KINDS)}",
+    )
+
+
+def _keys(source: Source, *keys: bytes) -> bool:
+    return all(source.data.find(b'"' + key + b'"') >= 0 for key in keys)
