@@ -25,12 +25,14 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 class Recorded:
     """The calls of one unfinished rollout, as a journal has them."""
 
-    __slots__ = ("models", "tools", "verdict")
+    __slots__ = ("models", "tools", "verdict", "votes")
 
     def __init__(self) -> None:
         self.models: dict[int, ModelRecord] = {}
         self.tools: dict[int, ToolRecord] = {}
         self.verdict: Verdict | None = None
+        self.votes: dict[str, Recorded] = {}
+        """Calls of the judge's members, by name."""
 
 
 class ToolsDigest:
@@ -61,8 +63,10 @@ class JournaledCalls:
         *,
         item: str,
         repeat: int,
+        judge: str = "",
         recorded: Recorded | None = None,
     ) -> None:
+        self._judge = judge
         self._journal = journal
         self._gate = gate
         self._tools = tools
@@ -138,13 +142,19 @@ class JournaledCalls:
 
     def _model(self, index: int, digest: str, **outcome: Any) -> ModelRecord:
         return ModelRecord(
-            item=self._item, repeat=self._repeat, index=index, request=digest, **outcome
+            item=self._item,
+            repeat=self._repeat,
+            judge=self._judge,
+            index=index,
+            request=digest,
+            **outcome,
         )
 
     def _tool(self, index: int, name: str, digest: str, **outcome: Any) -> ToolRecord:
         return ToolRecord(
             item=self._item,
             repeat=self._repeat,
+            judge=self._judge,
             index=index,
             name=name,
             arguments=digest,

@@ -21,6 +21,7 @@ from harness_cli.errors import BudgetReached, HarnessError, Interrupted
 from harness_cli.evaluation.agents import open_agent
 from harness_cli.evaluation.gate import Gate
 from harness_cli.evaluation.interrupts import interrupts
+from harness_cli.evaluation.judging import check_prices
 from harness_cli.evaluation.plan import (
     EvalOptions,
     Plan,
@@ -84,14 +85,13 @@ async def evaluate(
     plan = resolve(project, options)
     async with AsyncExitStack() as stack:
         agent, policy_id, responses = await _open_policy(project, plan, stack)
-        judge = _open_judge(plan)
+        judge = _open_judge(project, plan)
+        if judge is not None:
+            stack.push_async_callback(judge.close)
         store = RunStore(project.runs)
         run_id = options.resume.id if options.resume else store.new_id()
-        config = run_config(
-            project, plan, run_id, policy=policy_id, judge=judge.id if judge else plan.judge
-        )
-        free = plan.policy_config.kind in ("builtin", "local", "scripted", "replay")
-        options.budget.check(plan.policy, plan.policy_config.price, free=free)
+        config = run_config(project, plan, run_id, policy=policy_id, judge=judge)
+        check_prices(project, plan)
         with ExitStack() as locks:
             _lock(locks, project, config, options)
             folder = _folder(project, store, config, options)
@@ -208,12 +208,18 @@ def _catalogue(project: Project, plan: Plan) -> Path:
     return project.evalsets / (plan.evalset.header.catalogue or "catalogue")
 
 
-def _open_judge(plan: Plan) -> Judge | None:
+def _open_judge(project: Project, plan: Plan) -> Judge | None:
     if plan.judge_config is None:
         return None
     from harness_cli.judges.open import open_judge
 
-    return open_judge(plan.judge, plan.judge_config)
+    return open_judge(
+        plan.judge,
+        plan.judge_config,
+        project,
+        fresh=plan.options.fresh_verdicts,
+        concurrency=plan.concurrency,
+    )
 
 
 def _lock(locks: ExitStack, project: Project, config: RunConfig, options: EvalOptions) -> None:

@@ -12,7 +12,10 @@ from harness_cli.records.run import RunConfig
 from harness_cli.store.journal import cut_torn_tail, scan
 from harness_cli.store.runs import RunFolder
 
-FREE = ("id", "started", "command", "harness_ref", "harness_commit", "dirty", "policy_settings")
+FREE = (
+    "id", "started", "command", "harness_ref", "harness_commit", "dirty", "policy_settings",
+    "roles", "judge_dirty",
+)  # fmt: skip
 """Fields that a resume may differ in: they name the run, or (settings) how an answer travels;
 what decides the answers is in the policy's id."""
 
@@ -77,6 +80,8 @@ _KEEP: dict[str, Any] = {"model": ModelRecord, "tool": ToolRecord, "verdict": Ve
 
 
 def _keep(recorded: Recorded, record: ModelRecord | ToolRecord | VerdictRecord) -> None:
+    if not isinstance(record, VerdictRecord) and record.judge:
+        recorded = recorded.votes.setdefault(record.judge, Recorded())
     match record:
         case ModelRecord():
             recorded.models[record.index] = record

@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from harness_cli.errors import JudgeError
 from harness_cli.evaluation.agents import for_item
 from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
 from harness_cli.evaluation.gate import Gate, RunStopped
+from harness_cli.evaluation.judging import JudgedCalls, judging_of, rubric_outcomes
 from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.evaluation.results import item_result
@@ -57,6 +60,8 @@ class Job:
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
     texts: Texts = field(init=False)
     tools: ToolsDigest = field(default_factory=ToolsDigest)
+    judge_tools: dict[str, ToolsDigest] = field(default_factory=dict)
+    """The same for each member of the judge."""
     errors: int = 0
     last_error: str = ""
     started: tuple[float, float] | None = None
@@ -124,11 +129,16 @@ async def run_item(job: Job, work: Work) -> ItemResult:
         job.journal.append(text)
     job.journal.append(TrajectoryRecord(item=item.id, repeat=work.repeat, trajectory=compact))
     verdict, error = await _judged(job, work, trajectory, replayed=calls.complete)
-    assertions = () if trajectory.errored else check_assertions(item, trajectory)
+    rubrics = rubric_outcomes(verdict)
+    assertions = () if trajectory.errored else check_assertions(item, trajectory, rubrics)
+    judging = judging_of(verdict)
+    if verdict is not None and _left_to_assertions(item, verdict):
+        verdict = None
     resumed, digest = calls.replayed > 0, trajectory_digest(compact)
     result = item_result(
         item, trajectory, verdict, assertions, judge_error=error, timed=not resumed, digest=digest
     )
+    result = msgspec.structs.replace(result, judging=judging) if judging else result
     job.journal.append(
         VerdictRecord(item=item.id, repeat=work.repeat, verdict=verdict, error=error)
     )
@@ -178,12 +188,12 @@ async def _judged(
     if replayed and work.recorded and work.recorded.verdict:
         return work.recorded.verdict, None
     try:
-        verdict = await job.judge.judge(work.item, trajectory, job.world)
+        calls = JudgedCalls(job, work)
+        return await job.judge.judge(work.item, trajectory, job.world, calls=calls), None
     except JudgeError as exc:
         return None, job.cleaner.text(f"judge: {exc}")
     except Exception as exc:  # noqa: BLE001  a judge that breaks leaves its item unscored
         return None, job.cleaner.text(f"judge: {_described(exc)}")
-    return (None if _left_to_assertions(work.item, verdict) else verdict), None
 
 
 def _left_to_assertions(item: Item, verdict: Verdict) -> bool:

@@ -27,6 +27,7 @@ class _Model(msgspec.Struct):
     """A model record without what it says."""
 
     index: int
+    judge: str = ""
     reply: _Reply | None = None
 
 
@@ -46,6 +47,8 @@ class CallTimes:
     latency_s: "array[float]" = field(default_factory=_doubles)
     retries: int = 0
     failed: int = 0
+    judge_failed: int = 0
+    """Calls of judges are counted where they fail and never timed: the times are the policy's."""
 
     @classmethod
     def of(cls, lines: Iterable[Line]) -> "CallTimes":
@@ -59,6 +62,9 @@ class CallTimes:
     def add(self, record: _Model) -> None:
         """One model call."""
         reply = record.reply
+        if record.judge:
+            self.judge_failed += reply is None
+            return
         if reply is None:
             self.failed += 1
             return
@@ -89,7 +95,8 @@ class CallTimes:
 
     def incidents(self) -> dict[str, int]:
         """Retries and failures of the provider."""
-        return {"provider retries": self.retries, "provider failures": self.failed}
+        found = {"provider retries": self.retries, "provider failures": self.failed}
+        return {**found, "judge failures": self.judge_failed} if self.judge_failed else found
 
 
 def item_timing(records: Sequence[ItemRecord]) -> list[float | None]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from harness_cli.errors import UsageError
 from harness_cli.harness.findings import Finding, of_error
 from harness_cli.harness.reading import read_record
-from harness_cli.records.config import ProjectConfig
+from harness_cli.harness.roles import GROUNDED, role_problems
+from harness_cli.records.config import JudgeConfig, ProjectConfig
 from harness_cli.records.reader import line_of, text_of
 from harness_cli.store.project import FILE, PROFILES, read_config
 
@@ -26,6 +27,13 @@ def check_config(root: Path) -> tuple[ProjectConfig, list[Finding]]:
     for at, message, fix in [*_names(config), *_judges(root, config)]:
         line = line_of(text, at)
         findings.append(Finding(path=FILE, line=line, rule="config/name", message=message, fix=fix))
+    for at, level, message, fix in role_problems(config):
+        line = line_of(text, at)
+        findings.append(
+            Finding(
+                path=FILE, line=line, level=level, rule="config/roles", message=message, fix=fix
+            )
+        )
     return config, findings
 
 
@@ -42,7 +50,7 @@ def _names(config: ProjectConfig) -> Iterator[tuple[str, str, str]]:
             yield f"$.policies.{name}", f"policy `{name}` has no `base_url`", fix
     for name, judge in judges.items():
         for member in judge.panel:
-            yield from _known(f"$.judges.{name}.panel", "policy", member, policies)
+            yield from _known(f"$.judges.{name}.panel", "policy", member, [*policies, GROUNDED])
     for role, name in config.roles.items():
         yield from _known(f"$.roles.{role}", "policy or judge", name, [*policies, *judges])
     for name in config.limits:
@@ -50,11 +58,27 @@ def _names(config: ProjectConfig) -> Iterator[tuple[str, str, str]]:
 
 
 def _judges(root: Path, config: ProjectConfig) -> Iterator[tuple[str, str, str]]:
-    """Folders of judges that are not there."""
+    """Panels that cannot vote, folders of judges that are not there."""
     for name, judge in config.judges.items():
+        yield from _panel(name, judge)
         if judge.harness is not None and not (root / judge.harness).is_dir():
             message = f"judge `{name}`: no folder `{judge.harness}`"
             yield f"$.judges.{name}.harness", message, f"`{config.harness}/judges/<name>`"
+
+
+def _panel(name: str, judge: JudgeConfig) -> Iterator[tuple[str, str, str]]:
+    at, members = f"$.judges.{name}", judge.panel
+    if judge.kind == "grounded":
+        if members:
+            yield at, f"judge `{name}` is grounded and has no panel", "take `panel` or `kind` out"
+        return
+    if not members:
+        yield at, f"judge `{name}` has no panel", "`panel: [policy, …]`"
+    for member in sorted({m for m in members if members.count(m) > 1}):
+        yield f"{at}.panel", f"`{member}` would vote twice", "name each member once"
+    if judge.quorum is not None and judge.quorum > len(members):
+        message = f"a quorum of {judge.quorum} of {len(members)} members"
+        yield f"{at}.quorum", message, f"at most {len(members)}"
 
 
 def _known(at: str, kind: str, name: str, known: Iterable[str]) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,8 @@ from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import AssertionResult
 
 Check = Callable[[Assertion, Trajectory], Outcome]
+Rubrics = Mapping[str, Outcome]
+_NONE: Rubrics = {}
 
 NEEDS_PANEL = ("llm-rubric", "select-best")
 CHECKS: Mapping[str, Check] = {
@@ -46,16 +48,23 @@ ASSERTION_TYPES = frozenset({*CHECKS, *NEEDS_PANEL, "assert-set"})
 """Every name that may follow `type:`, with or without `not-` before it."""
 
 
-def check_assertions(item: Item, trajectory: Trajectory) -> tuple[AssertionResult, ...]:
-    """The result of each of the item's assertions, in order."""
-    return tuple(check_assertion(assertion, trajectory) for assertion in item.assert_)
+def check_assertions(
+    item: Item, trajectory: Trajectory, rubrics: Rubrics = _NONE
+) -> tuple[AssertionResult, ...]:
+    """The result of each of the item's assertions, in order.
+
+    `rubrics` holds what a panel made of the item's `llm-rubric`s, by their text.
+    """
+    return tuple(check_assertion(assertion, trajectory, rubrics) for assertion in item.assert_)
 
 
-def check_assertion(assertion: Assertion, trajectory: Trajectory) -> AssertionResult:
+def check_assertion(
+    assertion: Assertion, trajectory: Trajectory, rubrics: Rubrics = _NONE
+) -> AssertionResult:
     """The result of one assertion."""
     kind = assertion.type.removeprefix("not-")
     try:
-        outcome = _outcome(kind, assertion, trajectory)
+        outcome = _outcome(kind, assertion, trajectory, rubrics)
     except JudgeError as exc:
         return AssertionResult(type=assertion.type, passed=None, reason=str(exc))
     negate = assertion.type.startswith("not-")
@@ -73,11 +82,13 @@ def _negated(outcome: Outcome) -> bool | None:
     return not outcome.passed if outcome.negated is None else outcome.negated
 
 
-def _outcome(kind: str, assertion: Assertion, trajectory: Trajectory) -> Outcome:
+def _outcome(
+    kind: str, assertion: Assertion, trajectory: Trajectory, rubrics: Rubrics
+) -> Outcome:
     if kind in NEEDS_PANEL:
-        return Outcome(None, "needs a panel judge")
+        return rubrics.get(str(assertion.value)) or Outcome(None, "needs a panel judge")
     if kind == "assert-set":
-        return _set(assertion.assert_, assertion.threshold, trajectory)
+        return _set(assertion.assert_, assertion.threshold, trajectory, rubrics)
     check = CHECKS.get(kind)
     if check is None:
         near = get_close_matches(kind, sorted(ASSERTION_TYPES), n=1)
@@ -86,14 +97,19 @@ def _outcome(kind: str, assertion: Assertion, trajectory: Trajectory) -> Outcome
     return check(assertion, trajectory)
 
 
-def _set(members: Sequence[Assertion], threshold: float | None, trajectory: Trajectory) -> Outcome:
+def _set(
+    members: Sequence[Assertion],
+    threshold: float | None,
+    trajectory: Trajectory,
+    rubrics: Rubrics,
+) -> Outcome:
     """All members pass; with a threshold, their weighted mean score reaches it.
 
     Undecided members leave the set undecided only where they could still change its outcome.
     """
     if not members:
         raise JudgeError("assert-set needs members under `assert`")
-    results = [check_assertion(m, trajectory) for m in members]
+    results = [check_assertion(m, trajectory, rubrics) for m in members]
     total = sum(m.weight for m in members)
     if total <= 0:
         raise JudgeError("assert-set: the weights sum to 0")

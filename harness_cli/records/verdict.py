@@ -89,6 +89,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Every vote of a model was taken from the cache."""
 
 
+class Judging(msgspec.Struct, frozen=True, kw_only=True):
+    """What the verdict of one item took. Votes from the cache took nothing."""
+
+    votes: int = 0
+    unscored: int = 0
+    cached: int = 0
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: float | None = None
+
+
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     """One item of one run: the line of a report."""
 
@@ -116,6 +128,8 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     trajectory_sha256: str = ""
     """Of the trajectory without clocks."""
+    judging: Judging | None = None
+    """None where no member of a panel was asked."""
     wall_s: float | None = None
     """None for a cached or replayed one: never timed."""
     ttft_s: float | None = None

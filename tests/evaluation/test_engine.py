@@ -266,10 +266,10 @@ def test_given_answers_are_scored_without_a_policy(make_project, tmp_path):
 def test_a_judge_that_breaks_leaves_items_unscored_with_the_reason(
     endpoint, make_project, monkeypatch
 ):
-    async def broken(self, item, trajectory, world):
+    async def broken(self, item, trajectory, world, *, calls=None):
         if item.id.endswith("3"):
             raise ZeroDivisionError("no scale")
-        return await whole(self, item, trajectory, world)
+        return await whole(self, item, trajectory, world, calls=calls)
 
     from harness_cli.judges.grounded.judge import GroundedJudge
 

@@ -1,13 +1,14 @@
 """Votes kept by what they rest on, under the project's `.harness/verdicts/`: nobody pays twice.
 
-One file a panel member and month would grow; here it is one file per judge, a line a vote:
-`<key> <sha256 of the rest> <json>`. Lines are appended in one write, so programs side by side keep
-whole lines; one cut short by a kill, or changed on disk, fails its checksum and is no vote.
+One file a judge, one line a vote: `<key> <sha256 of the rest> <json>`. Lines are appended in one
+write, so programs side by side keep whole lines; one cut short by a kill, or changed on disk, fails
+its checksum and is no vote.
 """
 
 import fcntl
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,8 +25,10 @@ _HEX = 64
 class VoteCache:
     """The votes of one file. Nothing is read before the first look."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clean: Callable[[str], str] = str) -> None:
         self.path = path
+        self._clean = clean
+        """Takes secrets out of what is written."""
         self._lines: dict[bytes, bytes] | None = None
         self._fd: int | None = None
         self.damaged = 0
@@ -47,7 +50,7 @@ class VoteCache:
 
     def put(self, key: str, vote: Vote) -> None:
         """Keep a vote. A disk that takes it not costs the next run a call, nothing else."""
-        data = _encode(vote)
+        data = self._clean(_encode(vote).decode()).encode()
         line = sha256(data).encode() + b" " + data
         self._known()[key.encode()] = line
         try:

@@ -47,6 +47,7 @@ class PanelJudge:
         self.members = members
         self.voting = voting
         self.harness_id = voting.state.id
+        self.dirty = voting.state.dirty
         rule = voting.rule
         self.id = "{}@{}".format(
             name,

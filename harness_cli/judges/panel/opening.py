@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness_cli.errors import UnknownName, UsageError
+from harness_cli.errors import RepoError, UnknownName, UsageError
 from harness_cli.harness.load import state_from_files
 from harness_cli.harness.parts import JUDGES
 from harness_cli.judges.panel.cache import VoteCache
@@ -25,6 +25,7 @@ from harness_cli.records.config import JudgeConfig, Limits
 from harness_cli.records.harness import HarnessState
 from harness_cli.runtime.agent import Agent
 from harness_cli.store.project import Project
+from harness_cli.store.redact import Redactor
 from harness_cli.store.repo import Repo
 
 GROUNDED = "grounded"
@@ -69,7 +70,9 @@ def open_panel(
         pipeline=config.pipeline,
         rule=Rule(config.rule, config.split, config.quorum),
         slots=Slots(most, own),
-        votes=VoteCache(project.runs.parent / "verdicts" / f"{name}.votes"),
+        votes=VoteCache(
+            project.runs.parent / "verdicts" / f"{name}.votes", Redactor.from_environment().text
+        ),
         fresh=fresh,
     )
     return PanelJudge(name, tuple(members), voting)
@@ -111,8 +114,13 @@ def judge_state(folder: Path) -> HarnessState:
             hint="`harness init` ships `judges/final`; `harness: DIR` under `judges` names another",
         )
     repo = Repo.open(folder)
+    files, head = repo.working_files(folder), repo.head()
+    try:
+        committed = repo.files(head, folder) if head else {}
+    except RepoError:  # the folder is not committed yet
+        committed = {}
     return state_from_files(
-        repo.working_files(folder), object_format=repo.object_format, judge=True
+        files, dirty=committed != files, object_format=repo.object_format, judge=True
     )
 
 

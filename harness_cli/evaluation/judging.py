@@ -1,0 +1,92 @@
+"""The judge's calls in a run: journaled, bounded by the run's budget, resumed like any other."""
+
+from typing import TYPE_CHECKING, Any
+
+from harness_cli.evaluation.calls import JournaledCalls, ToolsDigest
+from harness_cli.judges.open import GROUNDED
+from harness_cli.judges.outcome import Outcome
+from harness_cli.records.verdict import Judging, Verdict
+from harness_cli.runtime.agent import CallLog
+from harness_cli.store.project import Project
+
+if TYPE_CHECKING:
+    from harness_cli.evaluation.plan import Plan
+    from harness_cli.evaluation.rollouts import Job, Work
+
+FREE = ("builtin", "local", "scripted", "replay")
+"""Kinds of policies that cost nothing."""
+
+
+class JudgedCalls:
+    """`JudgeCalls` of one item: one journaled log for each member of the panel."""
+
+    def __init__(self, job: "Job", work: "Work") -> None:
+        self._job = job
+        self._work = work
+        self._logs: dict[str, JournaledCalls] = {}
+
+    def of(self, member: str) -> CallLog:
+        """The log of one member's calls on this item."""
+        job, recorded = self._job, self._work.recorded
+        log = JournaledCalls(
+            job.journal,
+            job.gate,
+            job.judge_tools.setdefault(member, ToolsDigest()),
+            job.cleaner,
+            item=self._work.item.id,
+            repeat=self._work.repeat,
+            judge=member,
+            recorded=recorded.votes.get(member) if recorded else None,
+        )
+        self._logs[member] = log
+        return log
+
+    def begun(self, member: str) -> bool:
+        """The journal of a killed process holds calls of this member."""
+        recorded = self._work.recorded
+        return recorded is not None and member in recorded.votes
+
+    async def settled(self, member: str) -> None:
+        """Wait until the member's calls are on the disk."""
+        log = self._logs.get(member)
+        if log is not None:
+            await log.settled()
+
+
+def rubric_outcomes(verdict: Verdict | None) -> dict[str, Outcome]:
+    """What a panel made of an item's rubrics, by their text."""
+    if verdict is None:
+        return {}
+    return {a.rubric: Outcome(a.passed, a.reason) for a in verdict.assertions if a.rubric}
+
+
+def judging_of(verdict: Verdict | None) -> Judging | None:
+    """What a verdict took; None where no model was asked."""
+    votes = verdict.votes if verdict else ()
+    if not votes:
+        return None
+    fresh = [v for v in votes if v.calls and not v.cached]
+    return Judging(
+        votes=len(votes),
+        unscored=sum(v.unscored is not None for v in votes),
+        cached=sum(v.cached for v in votes),
+        calls=sum(v.calls for v in fresh),
+        input_tokens=_total([v.input_tokens for v in fresh]),
+        output_tokens=_total([v.output_tokens for v in fresh]),
+        cost=_total([v.cost for v in fresh]),
+    )
+
+
+def _total(values: list[Any]) -> Any:
+    """The sum, 0 of nothing; None, unknown, when any part is unknown."""
+    return None if any(value is None for value in values) else sum(values)
+
+
+def check_prices(project: Project, plan: "Plan") -> None:
+    """Refuse a bound on money where the price of the policy or of a judge's member is unknown."""
+    budget = plan.options.budget
+    asked = [(plan.policy, plan.policy_config)]
+    members = plan.judge_config.panel if plan.judge_config else ()
+    asked += [project.policy(name) for name in members if name != GROUNDED]
+    for name, config in asked:
+        budget.check(name, config.price, free=config.kind in FREE)
