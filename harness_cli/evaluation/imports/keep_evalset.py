@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -42,7 +43,13 @@ def write_evalset(
 ) -> Evalset:
     """A new evalset, as the project has it then."""
     name = safe_name(header.name)
-    made = msgspec.structs.replace(header, name=name, notes=f"imported from `{source}`")
+    items = list(items)
+    made = msgspec.structs.replace(
+        header,
+        name=name,
+        splits=dict(Counter(item.split for item in items)),
+        notes=f"{header.notes} Imported from `{source}`.".strip(),
+    )
     _write(project.evalsets / name, made, items)
     return load_evalset(project, name)
 

@@ -19,14 +19,11 @@ class Kind(NamedTuple):
     module: str
     """Below `evaluation.imports`; its `read` is the reader."""
     says: str
-    find: str | None = None
-    """A function of the module that finds the file where a folder or a package is named."""
 
 
 KINDS = {
     "ifeval": Kind("ifeval", "IFEval's prompts: a file, a folder, or an installed package"),
     "tau-bench": Kind("tau_bench", "τ-bench result file (list of records)"),
-    "ifeval": Kind("ifeval", "IFEval's prompts: file, folder or package", "find_prompts"),
     "tau2": Kind("tau2", "τ²-bench result file (info, tasks, simulations)"),
 }
 
@@ -35,18 +32,9 @@ def reader(kind: str) -> Read:
     """The reader of a kind. Raises `UnknownName`."""
     if kind not in KINDS:
         raise UnknownName.of("kind of import", kind, KINDS)
-    read: Read = _module(kind).read
+    module = import_module(f"harness_cli.evaluation.imports.{KINDS[kind].module}")
+    read: Read = module.read
     return read
-
-
-def located(kind: str, path: Path) -> Path:
-    """The file that is meant by a path, which some kinds take for the name of a folder."""
-    find = KINDS[kind].find
-    return path if find is None else Path(getattr(_module(kind), find)(path))
-
-
-def _module(kind: str) -> Any:
-    return import_module(f"harness_cli.evaluation.imports.{KINDS[kind].module}")
 
 
 def located(kind: str, path: Path) -> Path:
