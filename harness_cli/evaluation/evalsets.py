@@ -10,13 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.errors import BadFile, HarnessError, UnknownName, UsageError
 from harness_cli.evaluation.seal import log_opening, needs_reason
-from harness_cli.evaluation.survey import HEADER, State, lines_of, survey_items
+from harness_cli.evaluation.survey import HEADER, State, Survey, lines_of, survey_items
+from harness_cli.harness.load import load_state
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import EvalsetRef
+from harness_cli.simulator.robustness.consistency import unknown_tools
 from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
 
@@ -133,20 +136,26 @@ def load_header(project: Project, name: str) -> EvalsetHeader:
 
 
 def load_evalset(
-    project: Project, name: str, *, split: str | None = None, reason: str | None = None
+    project: Project,
+    name: str,
+    *,
+    split: str | None = None,
+    reason: str | None = None,
+    tools: frozenset[str] | None = None,
 ) -> Evalset:
     """One split of an evalset; without a name of one: `dev`, or the only one there is.
 
     Counts and digests that the header states are checked. A sealed split needs a `reason`, which
-    is logged with who and when before its first item is handed out. Raises `BadFile` listing every
-    wrong line, `UnknownName`, `UsageError`.
+    is logged with who and when before its first item is handed out. `tools` are the harness's,
+    where items that bring tools of their own are to be checked against them. Raises `BadFile`
+    listing every wrong line, `UnknownName`, `UsageError`.
     """
     header = load_header(project, name)
     refuse_judge_set(header)
     split = choose_split(header, split)
     folder = project.evalsets / name
     path = folder / ITEMS
-    survey = survey_items(path, name=_shown(project, path))
+    survey = survey_items(path, name=_shown(project, path), tools=tools)
     findings = survey.findings + survey.against(header)
     if findings:
         raise BadFile(_listed(findings), hint="`harness evalset check` shows all of them")
@@ -214,7 +223,28 @@ def findings(project: Project, name: str) -> list[str]:
         load_world(project, header)
     except BadFile as exc:
         return str(exc).splitlines()
-    return survey.findings + survey.against(header)
+    return survey.findings + survey.against(header) + _tool_findings(project, header, survey)
+
+
+def _tool_findings(project: Project, header: EvalsetHeader, survey: Survey) -> list[str]:
+    """Rubrics and expectations that name tools which neither the harness nor the item has."""
+    if header.agent != "harness" or survey.findings:
+        return []
+    try:
+        known = tool_names(load_state(project))
+    except HarnessError:
+        return []  # `harness check` says what is wrong with it
+    path = project.evalsets / header.name / ITEMS
+    return [
+        f"{survey.name}:{number}: {wrong}"
+        for number, line in lines_of(path)
+        for wrong in unknown_tools(_item(line), known)
+    ]
+
+
+def tool_names(state: HarnessState) -> frozenset[str]:
+    """The tools of a harness, those of its servers included."""
+    return frozenset(tool.name for tool in state.all_tools())
 
 
 def split_digests(project: Project, name: str) -> dict[str, str]:

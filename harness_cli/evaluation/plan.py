@@ -12,7 +12,7 @@ import msgspec
 from harness_cli import __version__
 from harness_cli.errors import Stale, UnknownName, UsageError
 from harness_cli.evaluation.agents import AgentKind
-from harness_cli.evaluation.evalsets import Evalset, load_evalset
+from harness_cli.evaluation.evalsets import Evalset, load_evalset, tool_names
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.imports.imported import RECORDED
 from harness_cli.evaluation.repeats import check_need
@@ -22,6 +22,7 @@ from harness_cli.judges.base import Judge
 from harness_cli.models.identity import policy_id
 from harness_cli.records.config import JudgeConfig, PolicyConfig
 from harness_cli.records.harness import HarnessState
+from harness_cli.records.item import EvalsetHeader
 from harness_cli.records.run import RunConfig
 from harness_cli.store.locks import IfLocked
 from harness_cli.store.project import Project
@@ -106,14 +107,21 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
     if options.evalset is None:
         raise UsageError("no evalset is named", hint="`harness evalset list` shows them")
     _check(options)
-    evalset = load_evalset(project, options.evalset, split=options.split, reason=options.reason)
+    state = load_state(project, options.harness)
+    evalset = load_evalset(
+        project,
+        options.evalset,
+        split=options.split,
+        reason=options.reason,
+        tools=tool_names(state),
+    )
     name, policy = _policy(project, options)
     judge = options.judge or evalset.header.judge
     kind = options.agent or ("bare" if evalset.header.agent == "bare" else "harness")
     return Plan(
         options=options,
         evalset=evalset,
-        state=load_state(project, options.harness),
+        state=state,
         agent=kind,
         profile=options.profile or "offline",
         policy=name,
@@ -159,9 +167,26 @@ def run_config(
         pipeline=settings.pipeline,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         command=plan.options.command,
-        versions={"harness": __version__, "python": platform.python_version()},
+        excluded=exclusion(plan.evalset.header, plan.policy, policy),
+        versions=run_versions(),
         fresh=plan.options.replay is None and plan.options.responses is None,
     )
+
+
+def run_versions() -> dict[str, str]:
+    """What a run's numbers were made with."""
+    return {"harness": __version__, "python": platform.python_version()}
+
+
+def exclusion(header: EvalsetHeader, name: str, policy: str) -> str | None:
+    """Why a policy has no headline on an evalset: it wrote or filtered the items itself.
+
+    Another checkpoint under the same name counts as the same policy.
+    """
+    for filtered in header.filtered_by:
+        if policy == filtered or filtered.partition("@")[0] == name:
+            return f"`{header.name}` was filtered by {filtered}"
+    return None
 
 
 def keep_uncommitted(project: Project, config: RunConfig) -> None:

@@ -32,6 +32,8 @@ def title(report: Report) -> str:
         f"judge {run.judge_id}",
         f"run {run.id}",
     ]
+    if run.excluded:
+        parts.append(f"NO HEADLINE: {run.excluded}")
     if not run.fresh and run.imported is None:
         parts.append("replayed answers, not timed")
     return " · ".join(parts)

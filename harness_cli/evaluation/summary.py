@@ -221,7 +221,9 @@ def _rest(report: Report) -> bytes:
     for name in UNBOUND:
         del plain["run"][name]
     # What most runs have not is no part of their bytes: reports of older runs keep theirs.
-    for part, name in ((plain["run"], "imported"), (plain["run"], "need"), (plain, "repeats")):
+    run = plain["run"]
+    rare = ((run, "imported"), (run, "need"), (run, "excluded"), (plain, "repeats"))
+    for part, name in rare:
         if part[name] is None:
             del part[name]
     return canonical_json(plain)[1:] + b"\n"

@@ -19,6 +19,7 @@ from harness_cli.errors import BadFile, Stale
 from harness_cli.records.canonical import canonical_json
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import parse_json
+from harness_cli.simulator.robustness.consistency import unknown_tools
 
 HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
@@ -84,8 +85,12 @@ def stated_of(header: EvalsetHeader) -> dict[str, Any]:
 _EMPTY = hashlib.sha256(b"[]").hexdigest()
 
 
-def survey_items(path: Path, *, name: str) -> Survey:
-    """Read every line once: is it an item, is its id its own, what are the digests."""
+def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) -> Survey:
+    """Read every line once: is it an item, is its id its own, what are the digests.
+
+    `tools` are those of the harness: an item that brings its own tools and names one that neither
+    has is a finding, since its rubrics could be decided by nothing.
+    """
     if not path.is_file():
         raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
     survey = Survey(name, state_of(path))
@@ -98,6 +103,8 @@ def survey_items(path: Path, *, name: str) -> Survey:
         if item.id in seen:
             survey.findings.append(f"{name}:{number}: the id `{item.id}` stands twice")
         seen.add(item.id)
+        if tools is not None and item.overlay.tools:
+            survey.findings += [f"{name}:{number}: {w}" for w in unknown_tools(item, tools)]
         survey.total += 1
         survey.counts[item.split] += 1
         data = canonical_line(line)

@@ -108,6 +108,8 @@ class EvalsetHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`judge`: replies that calibrate judges. No policy is ever evaluated on it."""
     items_of: str | None = None
     """Of a `judge` set: the evalset whose items it shares by id."""
+    filtered_by: tuple[str, ...] = ()
+    """Ids of policies that wrote or chose the items: never in the headline of one of them."""
     splits: dict[str, int] = {}
     """Split name → number of items, checked on load."""
     metrics: tuple[str, ...] = ("accuracy", "effectiveness", "avg")

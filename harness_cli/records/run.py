@@ -81,10 +81,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     started: str = ""
     command: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    excluded: str | None = None
+    """Why this run stands in no headline: its policy wrote or filtered the evalset."""
     fresh: bool = True
     """False when answers were replayed: such a run is never timed."""
     imported: ImportedFrom | None = None
     """Set when another tool made the rollouts."""
+    rescored_of: str | None = None
+    """The run whose rollouts were scored again here."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):

@@ -132,6 +132,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset digest", "shop", OK),
     ("evalset seal", "shop no-such", {2}),
     ("evalset export", "shop --split dev", OK),
+    ("evalset synth", "no_such_set", {2}),
     ("evalset import", "tau-bench dialogues.json", OK),
     ("judge agree", "labels.jsonl --evalset shop", OK),
     ("judge calibrate", "", BAD),

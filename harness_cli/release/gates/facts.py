@@ -65,6 +65,13 @@ def broken(gate: Gate, run: RunEvidence) -> GateResult | None:
             f"run `{run.run}` is not complete",
             needs=f"harness eval --resume {run.run}",
         )
+    if run.config is not None and run.config.excluded:
+        return result(
+            gate,
+            "INCONCLUSIVE",
+            f"run `{run.run}` decides nothing: {run.config.excluded}",
+            needs="an evalset that this policy had no part in",
+        )
     for state, most in (("unscored", gate.max_unscored), ("errored", gate.max_errored)):
         count = sum(line.state == state for line in run.lines)
         share = count / max(run.planned, 1)
