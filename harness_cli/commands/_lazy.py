@@ -31,6 +31,7 @@ COMMANDS = {
     "runs": "List, show, prune runs",
     "evalset": "Digest, check, seal and export evalsets",
     "judge": "Agreement of a judge with labels",
+    "blind": "Human preference between two runs: sheet, annotation, report",
     "tools": "Lock, check and call tools",
     "hooks": "Run hooks on recorded events",
     "migrate": "Files of an older schema moved to this one; unknown numbers refused",

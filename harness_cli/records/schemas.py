@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from harness_cli.records.blind import Annotation, BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
@@ -49,6 +50,9 @@ class SkillFrontmatter(
 FILES: dict[str, Any] = {
     "calibration": Calibration,
     "candidate-line": CandidateLine,
+    "blind-annotation": Annotation,
+    "blind-key": BlindKey,
+    "blind-sheet": BlindSheet,
     "catalogue": Catalogue,
     "channel": Channel,
     "diagnosis": Diagnosis,

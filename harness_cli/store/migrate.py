@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.blind import BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration
 from harness_cli.records.canonical import write_atomic
 from harness_cli.records.config import ProjectConfig
@@ -26,6 +27,7 @@ from harness_cli.store.project import FILE
 
 Step = Callable[[str], str]
 EVIDENCE = "evidence is read as it was written"
+SEALED = "sheet and key seal each other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ KINDS = (
     Kind("calibration", "manifests", ("calibration/*.json",), Calibration, kept=EVIDENCE),
     Kind("run", "runs", ("*/run.json",), RunConfig, kept=EVIDENCE),
     Kind("report", "runs", ("*/report.json",), Report, kept=EVIDENCE),
+    Kind("blind-sheet", "", ("blind/*/sheet.json",), BlindSheet, kept=SEALED),
+    Kind("blind-key", "", (".harness/blind/*.key.json",), BlindKey, kept=SEALED),
     Kind("noise", "runs", ("*/noise.json",), Noise, kept=EVIDENCE),
     Kind("diagnosis", "runs", ("*/diagnosis.json",), Diagnosis, kept=EVIDENCE),
 )

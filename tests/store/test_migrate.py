@@ -67,6 +67,8 @@ def made(tmp_path_factory):
         "run": ".harness/runs/r1/run.json",
         "report": ".harness/runs/r1/report.json",
         "noise": ".harness/runs/r1/noise.json",
+        "blind-sheet": "blind/b1/sheet.json",
+        "blind-key": ".harness/blind/b1.key.json",
         "diagnosis": ".harness/runs/r1/diagnosis.json",
         "proposal": "p-1.yaml",
     }.items():
