@@ -40,7 +40,7 @@ def assemble_prompt(session: Session) -> None:
     agent, prepared = session.agent, session.prepared
     if agent.kind == "bare":
         text = session.request.prompt or "\n".join(c.text for c in session.request.comments)
-        session.messages = [{"role": "user", "content": text}]
+        session.messages = [*session.request.history, {"role": "user", "content": text}]
     else:
         session.messages = list(
             render(

@@ -48,7 +48,7 @@ def write_evalset(
         header,
         name=name,
         splits=dict(Counter(item.split for item in items)),
-        notes=f"{header.notes} Imported from `{source}`.".strip(),
+        notes=f"{header.notes} (imported from `{source}`)".strip(),
     )
     _write(project.evalsets / name, made, items)
     return load_evalset(project, name)
@@ -84,8 +84,9 @@ def _write(folder: Path, header: EvalsetHeader, items: Iterable[Item]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(tempfile.mkdtemp(dir=folder.parent.parent, prefix=".importing-"))
     try:
-        plain = {k: v for k, v in msgspec.to_builtins(header).items() if v not in ({}, "", [])}
-        plain.pop("seal")
+        default = msgspec.to_builtins(EvalsetHeader(name=""))
+        told = msgspec.to_builtins(header).items()
+        plain = {k: v for k, v in told if v != default[k] or k == "schema"}
         write_atomic(stage / ITEMS, b"".join(_encode(item) + b"\n" for item in items))
         write_atomic(stage / HEADER, dump_yaml(plain).encode())
         stage.chmod(0o755)

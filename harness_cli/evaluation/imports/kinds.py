@@ -23,6 +23,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "ifeval": Kind("ifeval", "IFEval's prompts: a file, a folder, or an installed package"),
+    "promptfoo": Kind("promptfoo", "promptfoo configuration (YAML), with the files beside it"),
     "tau-bench": Kind("tau_bench", "τ-bench result file (list of records)"),
     "tau2": Kind("tau2", "τ²-bench result file (info, tasks, simulations)"),
 }
