@@ -11,7 +11,12 @@ from harness_cli.evaluation.plan import EvalOptions
 SEEDS = (1, 2, 3)
 
 
+PATIENT_S = 30.0
+"""Where no answer hangs, silence is only this machine's: under load the endpoint's thread waits."""
+
+
 def evaluated(make_project, faults, seed, *, items, stall_s):
+    stall_s = stall_s if "hang" in faults else PATIENT_S
     endpoint = Endpoint(faults=faults, seed=seed)
     with serving(endpoint) as url:
         project = make_project(url, items=items, stall_timeout_s=stall_s, attempt_timeout_s=30)
@@ -30,7 +35,12 @@ def check(endpoint, outcome, items):
         "missing": 0,
     }
     assert all(r.reply == answer(int(r.item_id[-4:])) for r in outcome.run.results())
-    assert outcome.report.incidents["provider retries"] == endpoint.injected.total()
+    retries = outcome.report.incidents["provider retries"]
+    asked_again = endpoint.calls.total() - 2 * items
+    if "hang" in endpoint.faults:  # a slow answer may be taken for a hung one: one more retry
+        assert retries >= asked_again >= endpoint.injected.total()
+    else:
+        assert retries == asked_again == endpoint.injected.total()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
