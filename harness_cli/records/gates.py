@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness_cli.records.bounds import AtLeastOne, Count, Positive, Share
+from harness_cli.records.calibration import Origin
 
 GateKind = Literal[
     "latency", "regression", "capability", "judge", "tools", "provenance", "approvals"
@@ -34,7 +35,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_regressed: Count | None = None
     accept_judges: tuple[str, ...] = ()
     agreement: dict[str, Share] = {}
-    """Metric → agreement floor (METHODS §3: accuracy 0.90, effectiveness 0.80)."""
+    """Metric → agreement floor of a `judge` gate; none: accuracy 0.90, effectiveness 0.80."""
+    labels: tuple[Origin, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Origins of the labels that a judge may be calibrated on; unset: construction and human."""
     approvals: AtLeastOne = 1
     approvers: tuple[str, ...] = ()
     max_unscored: Share = 0.02

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from harness_cli.errors import HarnessError
+from harness_cli.evaluation.calibrating import record_path, standing_of
 from harness_cli.harness.load import load_state
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.harness import HarnessState
@@ -102,8 +105,18 @@ def gather(
         approvals=tuple(approvals),
         drift=drift,
         provenance=tuple(provenance(candidate, runs)),
-        judge={"name": config.judge, "id": config.judge_id},
+        judge=judge_of(candidate.project, config.judge, config.judge_id),
     )
+
+
+def judge_of(project: Project, name: str, judge_id: str) -> dict[str, Any]:
+    """A run's judge with its calibration, as gates decide on it and a manifest binds it."""
+    found = standing_of(project, name, judge_id)
+    known: dict[str, Any] = {"name": name, "id": judge_id, "standing": found.standing}
+    if found.record is not None:
+        record = msgspec.to_builtins(found.record)
+        known |= {"changes": list(found.changes), "calibration": record}
+    return known
 
 
 def incumbent_run(candidate: Candidate, gate: Gate) -> RunEvidence | None:
@@ -158,6 +171,7 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
         found.append(f"commit {pair.commit} of the run is not in this repository")
     elif state.id != pair.harness_id:
         found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
+    found += uncommitted_calibration(candidate)
     evalsets = candidate.project.evalsets
     if Repo.open(evalsets).dirty(evalsets):
         found.append(f"`{evalsets.name}/` has uncommitted changes: commit them")
@@ -168,11 +182,26 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
     }
     found += [f"the run of `{e}` for gate `{g}` is not complete" for g, e in stale.items()]
     found += [
+        f"run `{run.run}` was imported: it was not measured here"
+        for run in runs.values()
+        if run.config is not None and run.config.imported is not None
+    ]
+    found += [
         f"run `{run.run}` of `{run.evalset}` replayed answers"
         for run in runs.values()
         if not run.fresh
     ]
     return found
+
+
+def uncommitted_calibration(candidate: Candidate) -> list[str]:
+    """A calibration that gates rest on is in git, as everything else that decides."""
+    name = candidate.named.config().judge
+    by_name = any(name in g.accept_judges for g in candidate.gates.gates if g.kind == "judge")
+    path = record_path(candidate.project, name)
+    if by_name or not path.is_file() or not Repo.open(path.parent).dirty(path):
+        return []
+    return [f"the calibration of `{name}` is not committed: commit {path.name}"]
 
 
 def read_approvals(project: Project) -> list[Approval]:

@@ -129,16 +129,18 @@ def gate_check(recorded: GateResult, again: GateResult | None) -> Check:
 def gates_again(
     manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]]
 ) -> tuple[GateResult, ...]:
-    """The gates that rest on evidence alone, decided again."""
+    """The gates that rest on evidence and on the bound calibration alone, decided again."""
     bound = manifest.predicate
-    kept = GatesFile(gates=tuple(g for g in bound.gate_settings if g.kind in RECOMPUTED))
+    kinds = RECOMPUTED if "standing" not in bound.judge else (*RECOMPUTED, "judge")
     return run_gates(
-        kept,
+        GatesFile(gates=bound.gate_settings),
         Facts(
             runs=runs_by_gate(manifest, lines, "candidate"),
             incumbent_runs=runs_by_gate(manifest, lines, "incumbent"),
             incumbent=bound.incumbent,
+            judge=bound.judge,
         ),
+        kinds=kinds,
     )
 
 

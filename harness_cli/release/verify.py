@@ -1,6 +1,7 @@
 """`manifest verify`: every bound digest made anew from the repository. No network, no key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from harness_cli.errors import HarnessError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
 from harness_cli.records.manifest import Manifest
+from harness_cli.release.bound_calibration import check_calibration, judge_trees
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.manifest import (
@@ -41,7 +43,9 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
     else:
         checks += check_harness(manifest, state)
     try:
-        checks += check_evalsets(manifest, evalset_digests(project, manifest))
+        with evalsets_at(project, manifest) as there:
+            checks += check_evalsets(manifest, evalset_digests(there, manifest))
+            checks += check_calibration(manifest, there, judge_trees(project, commit))
     except HarnessError as exc:
         checks.append(Check("evalsets", "wrong", str(exc)))
     path = project.manifests / "evidence" / f"{name}.jsonl.zst"
@@ -53,28 +57,34 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
     return manifest, checks
 
 
-def evalset_digests(project: Project, manifest: Manifest) -> dict[str, str]:
-    """Digests of the bound evalsets and their catalogue, from a copy of the bound commit.
+@contextmanager
+def evalsets_at(project: Project, manifest: Manifest) -> Iterator[Project]:
+    """The project with the evalsets of the bound commit, copied into a temporary folder.
 
-    The copy lies in a temporary folder: verifying writes nothing into the repository.
-
-    Raises `HarnessError` where the commit is not here or its files do not load.
+    Verifying writes nothing into the repository. Raises `HarnessError` where the commit is not
+    here.
     """
-    bound = manifest.predicate
     repo = Repo.open(project.evalsets)
-    found = {}
     with TemporaryDirectory(prefix="harness-verify-") as made:
-        rev = str(bound.harness.get("evalsets_commit"))
+        rev = str(manifest.predicate.harness.get("evalsets_commit"))
         write_files(repo.files(rev, project.evalsets), Path(made, "evalsets"))
         config = msgspec.structs.replace(project.config, evalsets="evalsets")
-        there = replace(project, root=Path(made), config=config)
-        for run in bound.evidence:
-            key = f"{run.evalset}/{run.split}" if run.split else run.evalset
-            reason = f"verify {bound.id}"
-            evalset = load_evalset(there, run.evalset, split=run.split, reason=reason)
-            found[key] = evalset.digest
-            if evalset.world.digest:  # bare prompts have no catalogue
-                found["catalogue"] = evalset.world.digest
+        yield replace(project, root=Path(made), config=config)
+
+
+def evalset_digests(there: Project, manifest: Manifest) -> dict[str, str]:
+    """Digests of the bound evalsets and their catalogue, made anew.
+
+    Raises `HarnessError` where their files do not load.
+    """
+    found = {}
+    for run in manifest.predicate.evidence:
+        key = f"{run.evalset}/{run.split}" if run.split else run.evalset
+        reason = f"verify {manifest.predicate.id}"
+        evalset = load_evalset(there, run.evalset, split=run.split, reason=reason)
+        found[key] = evalset.digest
+        if evalset.world.digest:  # bare prompts have no catalogue
+            found["catalogue"] = evalset.world.digest
     return found
 
 

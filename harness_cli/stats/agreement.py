@@ -117,6 +117,20 @@ def _counted(
     return [r for r, _ in pairs], [g for _, g in pairs]
 
 
+def agreement_of(
+    table: Sequence[Sequence[int]], invalid: Sequence[int], weights: Weights
+) -> tuple[float, float | None]:
+    """Raw agreement and κ of a confusion table with its column of invalid verdicts (or none)."""
+    k = len(table)
+    whole = np.zeros((k + 1, k + 1))
+    whole[:k, :k] = table
+    whole[:k, k] = invalid if len(invalid) else 0
+    weight = _disagreement(k + 1, weights)
+    weight[:k, k] = weight[:k, :k].max(initial=1.0)
+    kappa = _kappas(whole[None], weight)[0]
+    return float(np.trace(whole) / whole.sum()), None if np.isnan(kappa) else float(kappa)
+
+
 class Macro(msgspec.Struct, frozen=True, kw_only=True):
     """Precision, recall and F1, each the plain mean over the labels."""
 

@@ -1,9 +1,12 @@
 """Each gate kind on evidence made by hand."""
 
+import msgspec
 import pytest
 
+from harness_cli.records.calibration import Calibration, JudgeIdentity, MetricAgreement
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.manifest import Approval, EvidenceLine
+from harness_cli.records.run import Interval
 from harness_cli.release.evidence import RunEvidence
 from harness_cli.release.gates.all import run_gates
 from harness_cli.release.gates.facts import Facts
@@ -152,21 +155,113 @@ def test_one_fast_request_is_no_latency_evidence():
     assert ask(LATENCY, runs={"g": evidence(lines([1.0] * 11))}).outcome == "INCONCLUSIVE"
 
 
-JUDGE = Gate(name="g", kind="judge", accept_judges=("grounded",), agreement={"accuracy": 0.9})
+JUDGE = Gate(name="g", kind="judge", accept_judges=("grounded",))
+BOUNDS = Interval(low=0.0, high=1.0, method="none")
+
+
+def calibrated(accuracy, effectiveness, *, labels="construction", standing="current", name="final"):
+    """A judge as `gather` tells of it, with so many of 100 replies graded alike."""
+
+    def metric(alike, labels):
+        return MetricAgreement(
+            raw=alike / 100, raw_interval=BOUNDS, kappa=0.5, kappa_interval=None,
+            weights="none", labels=labels, confusion=(),
+        )  # fmt: skip
+
+    record = Calibration(
+        judge=JudgeIdentity(name=name, id=f"{name}@1"),
+        evalset="judge_calibration", split="dev", evalset_digest="d", catalogue_digest="c",
+        labels=labels, n=100, unscored=0,
+        accuracy=metric(accuracy, (0.0, 1.0)),
+        effectiveness=metric(effectiveness, (0.0, 0.5, 1.0)),
+        at="2026-11-29T00:00:00Z", by="Ann",
+    )  # fmt: skip
+    return {
+        "name": name,
+        "id": f"{name}@1",
+        "standing": standing,
+        "changes": ["its harness: tree a is now b"] if standing == "changed" else [],
+        "calibration": msgspec.to_builtins(record),
+    }
+
+
+ABSENT = {"name": "final", "id": "final@1", "standing": "absent"}
+HUMAN = Gate(name="g", kind="judge", labels=("human",))
+LOW = Gate(name="g", kind="judge", agreement={"accuracy": 0.8})
 
 
 @pytest.mark.parametrize(
-    ("judge", "outcome"),
+    ("gate", "judge", "outcome", "said"),
     [
-        ({"name": "grounded"}, "PASS"),
-        ({"name": "final"}, "INCONCLUSIVE"),
-        ({}, "INCONCLUSIVE"),
-        ({"name": "final", "agreement": {"accuracy": 0.92}}, "PASS"),
-        ({"name": "final", "agreement": {"accuracy": 0.82}}, "FAIL"),
+        (JUDGE, {"name": "grounded"}, "PASS", "it is not calibrated"),
+        (JUDGE, calibrated(85, 78, name="grounded"), "PASS", "agreement accuracy 0.8500"),
+        (JUDGE, ABSENT, "INCONCLUSIVE", "`final` is not calibrated"),
+        (JUDGE, {}, "INCONCLUSIVE", "`none` is not calibrated"),
+        (JUDGE, calibrated(92, 85), "PASS", "calibrated on 100 labels"),
+        (JUDGE, calibrated(92, 85, labels="human"), "PASS", "labels of `human`"),
+        (JUDGE, calibrated(92, 85, labels="team"), "INCONCLUSIVE", "labels of `team`"),
+        (JUDGE, calibrated(92, 85, standing="changed"), "INCONCLUSIVE", "tree a is now b"),
+        (JUDGE, calibrated(89, 85), "FAIL", "accuracy 0.8900 < 0.9"),
+        (JUDGE, calibrated(92, 79), "FAIL", "effectiveness 0.7900 < 0.8"),
+        (LOW, calibrated(82, 10), "PASS", "calibrated on 100 labels"),
+        (HUMAN, calibrated(99, 99), "INCONCLUSIVE", "not of human"),
+        (HUMAN, calibrated(99, 99, labels="human"), "PASS", "calibrated"),
     ],
 )
-def test_the_judge_gate_takes_accepted_or_calibrated_judges(judge, outcome):
-    assert ask(JUDGE, judge=judge).outcome == outcome
+def test_the_judge_gate_takes_accepted_or_calibrated_judges(gate, judge, outcome, said):
+    found = ask(gate, judge=judge)
+    assert (found.outcome, said in found.summary) == (outcome, True), found.summary
+    assert bool(found.needs) == (outcome != "PASS")
+
+
+def advisory(judge, *, gates=(), metric="avg", kind="regression", judge_id="final@1"):
+    gate = Gate(name="business", kind=kind, evalset="e", metric=metric)
+    made = tuple(
+        msgspec.structs.replace(line, scores={"avg": 1.0, "tc": 1.0}) for line in lines([1.0] * 50)
+    )
+    runs = {"business": evidence(made, judge_id=judge_id)}
+    return run_gates(GatesFile(gates=(*gates, gate)), Facts(runs=runs, judge=judge))[-1]
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        (ABSENT, "not calibrated"),
+        (calibrated(92, 85, standing="changed"), "changed since it was calibrated"),
+        (calibrated(70, 85), "agrees too little"),
+    ],
+)
+def test_a_gate_on_the_grades_of_an_untrusted_judge_says_so_and_does_not_pass(judge, said):
+    found = advisory(judge)
+    assert found.outcome == "INCONCLUSIVE"
+    assert found.summary.startswith("advisory")
+    assert said in found.summary
+    assert "it would pass: avg 1.0000" in found.summary
+    assert found.needs
+
+
+def test_grades_of_a_calibrated_or_accepted_judge_decide():
+    assert advisory(calibrated(92, 85)).outcome == "PASS"
+    by_name = Gate(name="judge", kind="judge", accept_judges=("final",))
+    assert advisory(ABSENT, gates=(by_name,)).outcome == "PASS"
+
+
+def test_what_no_judge_graded_is_decided_without_one():
+    assert advisory(ABSENT, metric="tc").outcome == "PASS"
+    assert advisory(ABSENT, metric="passed", kind="capability").outcome == "PASS"
+    assert advisory(ABSENT, metric="passed", kind="regression").outcome == "INCONCLUSIVE"
+
+
+def test_a_failure_stays_one_whoever_judged():
+    floor = Gate(name="business", kind="regression", evalset="e", floor=0.9)
+    runs = {"business": evidence(lines([0.5] * 50))}
+    facts = Facts(runs=runs, judge=ABSENT)
+    assert run_gates(GatesFile(gates=(floor,)), facts)[0].outcome == "FAIL"
+
+
+def test_a_run_that_another_judge_graded_is_advisory():
+    found = advisory(calibrated(92, 85), judge_id="final@older")
+    assert (found.outcome, "graded by final@older" in found.summary) == ("INCONCLUSIVE", True)
 
 
 TOOLS = Gate(name="g", kind="tools")

@@ -26,7 +26,7 @@ class Facts:
     provenance: tuple[str, ...] = ()
     """What keeps the candidate from being a committed, whole, reproducible state."""
     judge: Mapping[str, Any] = field(default_factory=dict)
-    """name, id, and the agreement of its calibration where there is one."""
+    """name, id, the `standing` of its calibration, its `changes` since, and the record."""
 
 
 def result(
