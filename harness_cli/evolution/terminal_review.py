@@ -8,16 +8,13 @@ import getpass
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from harness_cli.errors import HarnessError
 from harness_cli.evolution.failure import Failure
-from harness_cli.evolution.ops import Files, after, apply_ops
+from harness_cli.evolution.modifying import modified, proposed_text
+from harness_cli.evolution.ops import Files
 from harness_cli.evolution.proposal_file import hunks, now
 from harness_cli.evolution.review import decide, replace_op, split_hunk
 from harness_cli.evolution.show_hunk import cases_of, diff_of, head_of, paint
-from harness_cli.evolution.text_file import TextFile
-from harness_cli.evolution.unified import make_diff
 from harness_cli.records.diagnosis import Case, Decision, Op, Proposal
 
 HELP = """\
@@ -157,27 +154,15 @@ class _Session:
         return True
 
     def _edit(self, name: str, op: Op) -> bool:
-        before = after(self._files, apply_ops(self._files, self._earlier()))
-        changes = apply_ops(before, [op])
-        data, old = changes.get(op.path), before.get(op.path)
-        if data is None:
+        proposed = proposed_text(self._files, self._earlier(), op)
+        if proposed is None:
             self._terminal.say("there is no text to edit in this hunk")
             return False
-        proposed = TextFile.of(data, name=op.path).text
         edited = self._terminal.edit(proposed, op.path)
         if edited is None or (not edited.strip() and proposed.strip()):
             self._terminal.say("nothing was changed")
             return False
-        was = TextFile.of(old, name=op.path).text if old is not None else None
-        decision = Decision(state="modify", by=self._terminal.reviewer, at=now())
-        if was is None:
-            made = Op(op="write", path=op.path, text=edited, decision=decision)
-        elif edited == was:
-            made = msgspec.structs.replace(
-                op, decision=msgspec.structs.replace(decision, state="reject", reason="edited away")
-            )
-        else:
-            diff = make_diff(was, edited, op.path)
-            made = Op(op="unified-diff", path=op.path, text=diff, decision=decision)
+        by = self._terminal.reviewer
+        made = modified(self._files, self._earlier(), op, edited, by=by)
         self.proposal = replace_op(self.proposal, name, made)
         return True

@@ -46,6 +46,8 @@ class Guard:
         if request.host not in self.names():
             return _plain(403, f"this server is not `{request.host}`")
         origin = request.headers.get("Origin")
+        if origin == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin":
+            origin = None  # a form of our own page: it says no origin since it says no referrer
         if origin is not None and origin.removeprefix("http://") not in self.names():
             return _plain(403, "requests of other origins are refused")
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):

@@ -1,8 +1,8 @@
 """What `harness view` shows beside runs: one sub-application a kind of page.
 
-The seam for further pages (review of proposals is the next one): a function here that returns
-`Mount`s, called by `mounts`. A sub-application is guarded by the parent, so it has no need to check
-hosts, origins or the token again; links inside it are to be relative.
+The seam for further pages: a function that returns an application, named in `mounts`. A
+sub-application is guarded by the parent, so it has no need to check hosts, origins or the token
+again; links inside it are to be relative.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from harness_cli.loop.view import review
 from harness_cli.loop.view.app import Mount
 from harness_cli.store.project import Project
 
@@ -23,7 +24,10 @@ FOLDERS = ("blind", ".harness/blind")
 
 def mounts(project: Project, token: str) -> list[Mount]:
     """Every sub-application of this project."""
-    return [*blind_pages(project, token)]
+    return [
+        Mount(path="review", title="Proposals to review", app=review.application(project)),
+        *blind_pages(project, token),
+    ]
 
 
 def blind_pages(project: Project, token: str) -> list[Mount]:
