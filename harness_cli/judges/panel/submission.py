@@ -123,7 +123,9 @@ def _why_none(trajectory: Trajectory, answers: Collection[str]) -> str:
         if c.name in answers and not c.result.ok and c.result.content != ENDED_HERE
     ]
     if rejected:
-        return f"no valid verdict: {_quoted(rejected[-1].result.content)}"
+        # Sent again unchanged, it is refused for being a repetition: the first time says why.
+        first = next(c for c in rejected if c.arguments_raw == rejected[-1].arguments_raw)
+        return f"no valid verdict: {_quoted(first.result.content)}"
     if last is not None and last.content and not last.tool_calls:
         return f"no verdict, only text: {_quoted(last.content)}"
     if last is not None and not last.tool_calls:
