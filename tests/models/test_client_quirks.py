@@ -407,6 +407,10 @@ FORMS = {
     "half surrogates": event(chunk({"content": "你好 \ud83c"}))
     + event(chunk({"content": "\udf89"}, "stop"))
     + DONE,
+    "first and last chunk without choices": event({"choices": []})
+    + b"".join(event(p) for p in PIECES)
+    + event({"choices": [], "usage": None})
+    + DONE,
     "a second choice": event(PIECES[0])
     + event({"choices": [{"index": 1, "delta": {"content": "no"}}]})
     + event(PIECES[1])

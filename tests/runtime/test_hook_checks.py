@@ -241,6 +241,8 @@ def test_arguments_fit_the_schema(asked, objected):
         (ToolResult(ok=True, content="{}", structured={"price": 1}), False),
         (ToolResult(ok=True, content="{}", structured={"cost": 1}), True),
         (ToolResult(ok=True, content=" ", structured=None), True),
+        (ToolResult(ok=True, content="Error: no stock", structured=None), True),
+        (ToolResult(ok=True, content="{}", structured={"error": "no stock"}), True),
         (ToolResult(ok=False, content="", error=ToolErrorKind.TIMEOUT), False),
     ],
 )
