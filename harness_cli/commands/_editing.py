@@ -56,7 +56,8 @@ def base_files(project: Project, proposal: Proposal) -> dict[str, bytes] | None:
     """The harness files the proposal was made for; None when they are not at hand any more."""
     repo = Repo.open(project.harness)
     try:
-        rev = proposal.base_commit or applier.find_base(project, repo, proposal)
+        judge = applier.judge_of(proposal)
+        rev = proposal.base_commit or applier.find_base(project, repo, proposal, judge=judge)
         return {p: e.data for p, e in repo.files(rev, project.harness).items()}
     except (RepoError, Stale):
         return None
@@ -66,7 +67,8 @@ def show(project: Project, path: Path, *, as_json: bool, quiet: bool) -> None:
     """A proposal for reading; works when it is stale and says so."""
     proposal = read_proposal(path)
     # Of what holds no edits nothing is applied: it cannot be too old for that.
-    stale = applier.is_stale(project, proposal) if proposal.edits else None
+    judge = applier.judge_of(proposal)
+    stale = applier.is_stale(project, proposal, judge=judge) if proposal.edits else None
     if as_json:
         emit_json({"proposal": proposal, "stale": stale, "pending": pending(proposal)})
         return
@@ -197,8 +199,13 @@ def finish(
     line(f"{done.branch} {done.commit[:12]}: {', '.join(done.files)}")
     if not quiet:
         note(f"harness {done.harness_id[:12]}; nothing else was touched")
+        for tried in done.rehearsed:
+            note(str(tried))
         note(f"undo: {done.undo}")
-        note(f"next: harness eval --harness {done.branch}")
+        if judge is None:
+            note(f"next: harness eval --harness {done.branch}")
+        else:
+            note(f"next: git merge {done.branch}, then harness judge calibrate")
 
 
 def nothing_to_apply(proposal: Proposal, *, as_json: bool, quiet: bool) -> None:

@@ -3,7 +3,7 @@
 The commit is made by plumbing: no working tree and no index is read or written, dirty or not. In
 this order, each step before anything is written: every hunk decided; never used before; its base
 still the newest harness of some branch; paths, regions and code allowed; every operation applies;
-the result passes the harness check.
+the result passes the harness check; its new and changed hooks do not fail on recorded rollouts.
 """
 
 import re
@@ -16,13 +16,15 @@ from harness_cli.errors import BadFile, RepoError, Stale, UsageError
 from harness_cli.evaluation.seal import openings
 from harness_cli.evolution.ops import apply_ops
 from harness_cli.evolution.proposal_file import chosen_ops, hunks
+from harness_cli.evolution.rehearsal import Rehearsal, rehearse
 from harness_cli.evolution.review import deciders, need_decisions
 from harness_cli.evolution.safety import check_changes, check_ops
 from harness_cli.evolution.single_use import applying, refuse_used, single_use, use_of
 from harness_cli.harness.load import state_from_files
-from harness_cli.harness.parts import content, judges
+from harness_cli.harness.parts import JUDGES, content, judges
 from harness_cli.harness.revisions import PREFIX, last_evolution
 from harness_cli.records.diagnosis import Proposal
+from harness_cli.records.harness import HarnessState
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.tree import FILE, Entry
@@ -38,6 +40,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...]
     undo: str
     """The command that takes it back."""
+    rehearsed: tuple[Rehearsal, ...] = ()
+    """What the new and changed hooks do on recorded rollouts."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +50,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     base_commit: str
     harness_id: str
     changes: dict[str, bytes | None]
+    rehearsed: tuple[Rehearsal, ...] = ()
 
 
 def apply(
@@ -86,6 +91,7 @@ def apply(
         harness_id=made.harness_id,
         files=tuple(made.changes),
         undo=f"git{where} branch -D {branch}",
+        rehearsed=made.rehearsed,
     )
 
 
@@ -112,11 +118,9 @@ def candidate(
     if not changes:
         raise UsageError(f"proposal `{proposal.id}` changes nothing")
     check_changes(before, changes, allow_code=allow_code)
-    return Candidate(
-        base_commit=base,
-        harness_id=_checked(repo, changed_entries(entries, changes), proposal, judge),
-        changes=changes,
-    )
+    made = _checked(repo, changed_entries(entries, changes), proposal, judge)
+    tried = () if judge else rehearse(project, proposal.diagnosis, _sound(repo, entries), made)
+    return Candidate(base_commit=base, harness_id=made.id, changes=changes, rehearsed=tried)
 
 
 def changed_entries(
@@ -130,16 +134,25 @@ def changed_entries(
     return kept
 
 
-def _checked(repo: Repo, files: Mapping[str, Entry], proposal: Proposal, judge: str | None) -> str:
+def _sound(repo: Repo, files: Mapping[str, Entry]) -> HarnessState | None:
+    """The base as a state; None for one that is broken, which a proposal may mend."""
+    try:
+        return state_from_files(files, object_format=repo.object_format)
+    except BadFile:
+        return None
+
+
+def _checked(
+    repo: Repo, files: Mapping[str, Entry], proposal: Proposal, judge: str | None
+) -> HarnessState:
     part = judges(files).get(judge, {}) if judge else files
     try:
-        state = state_from_files(part, object_format=repo.object_format, judge=judge is not None)
+        return state_from_files(part, object_format=repo.object_format, judge=judge is not None)
     except BadFile as exc:
         raise BadFile(
             f"proposal `{proposal.id}` would break the harness; nothing was written\n{exc}",
             hint="reject or change the hunk that touches this file, then apply again",
         ) from exc
-    return state.id
 
 
 def find_base(project: Project, repo: Repo, proposal: Proposal, *, judge: str | None = None) -> str:
@@ -209,9 +222,21 @@ def message_of(project: Project, proposal: Proposal) -> str:
     trailers += [f"Accepted-by-script: {name}" for name in scripts]
     trailers += _after_opening(project)
     plural = "edit" if len(taken) == 1 else "edits"
-    subject = f"Evolve the harness: {len(taken)} {plural} from diagnosis {proposal.diagnosis}"
+    judge = judge_of(proposal)
+    what = f"the judge `{judge}`" if judge else "the harness"
+    subject = f"Evolve {what}: {len(taken)} {plural} from diagnosis {proposal.diagnosis}"
     listed = "\n".join(lines)
     return f"{subject}\n\n{listed}\n\n" + "\n".join(map(_one_line, trailers)) + "\n"
+
+
+def judge_of(proposal: Proposal) -> str | None:
+    """The judge whose folder every path of a proposal lies in; None for a host's.
+
+    For telling alone: what may be touched is for the caller of `apply` to say.
+    """
+    paths = [op.path.split("/") for _, _, op in hunks(proposal)]
+    folders = {p[1] if p[0] == JUDGES and len(p) > 2 else None for p in paths}
+    return folders.pop() if len(folders) == 1 else None
 
 
 def _after_opening(project: Project) -> list[str]:

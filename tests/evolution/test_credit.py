@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 import pytest
-from small_shop import make_shop, run_shop
+from small_shop import git, make_shop, run_shop
 
-from harness_cli.errors import UnknownName, UsageError
+from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evolution.apply import apply
 from harness_cli.evolution.credit import Noise, Outcome, credit, left_out, noise_of, outcomes
 from harness_cli.evolution.crediting import credited, find_around
@@ -187,3 +187,52 @@ def test_a_budget_that_is_too_small_spends_nothing(tmp_path):
     assert report.spent == 0
     assert report.credits[0].left_out is None
     assert prune(project)[0].edits == (), "no evidence is not evidence against"
+
+
+HOOK = (
+    "schema: 1\nname: {}\nevent: before_reply\nchecks:\n  - check: {}\n    with: {}\naction: {}\n"
+)
+
+
+def hook_op(name, check, settings, action="retry"):
+    text = HOOK.format(name, check, settings, action)
+    return Op(op="write", path=f"hooks/{name}.yaml", text=text)
+
+
+def test_new_hooks_are_tried_on_recorded_rollouts_before_the_commit(tmp_path):
+    project = make_shop(tmp_path)
+    run_shop(project)
+    hook = hook_op("no-hello", "forbid_pattern", "{patterns: [Hello]}")
+    wanted = accept_by_script(made(project, (hook,), ((),)), "all", by="t")
+    (tried,) = apply(project, wanted).rehearsed
+    assert (tried.stepped_in_passing, tried.passing) == (18, 18)
+    assert (tried.stepped_in_failing, tried.failing) == (0, 36)
+
+
+def test_a_hook_that_fails_on_recorded_rollouts_is_not_committed(tmp_path):
+    project = make_shop(tmp_path)
+    run_shop(project)
+
+    script = "import sys; sys.exit('no decision')\n"
+    ops = (
+        Op(op="write", path="hooks/breaks.py", text=script),
+        Op(op="write", path="hooks/breaks.yaml",
+           text="schema: 1\nname: breaks\nevent: before_reply\n"
+           "command: ['{python}', hooks/breaks.py]\n"),
+    )  # fmt: skip
+    wanted = accept_by_script(made(project, ops, ((), ())), "all", by="t")
+    head = git(tmp_path, "for-each-ref")
+    with pytest.raises(BadFile, match="hook `breaks` fails on a recorded event"):
+        apply(project, wanted, allow_code=True)
+    assert git(tmp_path, "for-each-ref") == head
+
+
+def test_proposals_without_hooks_or_without_their_run_are_not_tried(tmp_path):
+    project = make_shop(tmp_path)
+    run_shop(project)
+    rule = Op(op="replace", path="skills/greet/SKILL.md", search="says hello", text="greets",
+              expected_count=2)  # fmt: skip
+    assert (
+        apply(project, accept_by_script(made(project, (rule,), ((),)), "all", by="t")).rehearsed
+        == ()
+    )
