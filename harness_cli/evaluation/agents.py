@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,9 @@ from harness_cli.records.request import Request
 from harness_cli.records.trajectory import ToolErrorKind, ToolResult
 from harness_cli.runtime.agent import Agent, Executor
 from harness_cli.store.project import Project
+
+if TYPE_CHECKING:
+    from harness_cli.evaluation.variants import States
 
 AgentKind = Literal["harness", "react", "bare"]
 
@@ -98,8 +101,12 @@ def open_executors(
     return found
 
 
-def for_item(agent: Agent, item: Item) -> Agent:
-    """The agent under which one item runs: its overlay and its simulated tool returns."""
+def for_item(agent: Agent, item: Item, states: "States | None" = None) -> Agent:
+    """The agent under which one item runs: its state, overlay and simulated tool returns."""
+    if item.state is not None:
+        if states is None:
+            raise UsageError(f"`{item.id}` names the state `{item.state}`, its evalset has none")
+        agent = replace(agent, state=states.state(item.state))
     overlay = item.overlay
     if not (overlay.tools or overlay.instructions or item.tool_returns):
         return agent

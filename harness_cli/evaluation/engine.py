@@ -126,6 +126,7 @@ async def _run(
         ),
         observe=observe,
         responses=responses.trajectory if responses else None,
+        states=plan.evalset.states,
     )
     journal.append(_note("resumed" if plan.options.resume else "started", plan))
     try:
@@ -226,7 +227,16 @@ def _lock(locks: ExitStack, project: Project, config: RunConfig, options: EvalOp
     """Hold what no two processes may do at once: paying for the same question twice."""
     same = {
         name: getattr(config, name)
-        for name in ("evalset", "limit", "only", "repeat", "seed", "agent", "harness_id", "policy_id")
+        for name in (
+            "evalset",
+            "limit",
+            "only",
+            "repeat",
+            "seed",
+            "agent",
+            "harness_id",
+            "policy_id",
+        )
     }
     path = project.runs.parent / "locks" / f"eval-{digest(same)[:12]}"
     what = f"the same evaluation of `{config.evalset.name}`"

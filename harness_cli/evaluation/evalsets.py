@@ -4,9 +4,10 @@ Loading reads the whole file once, in constant memory, and reports everything th
 together. The items are read again, one by one, when they are handed out.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +23,9 @@ from harness_cli.records.run import EvalsetRef
 from harness_cli.simulator.robustness.consistency import unknown_tools
 from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
+
+if TYPE_CHECKING:
+    from harness_cli.evaluation.variants import States
 
 ITEMS = "items.jsonl"
 SHOWN = 20
@@ -52,6 +56,8 @@ class ItemStream:
     sealed: Sealed | None = None
     ids: frozenset[str] = frozenset()
     """Only these items, where some are named."""
+    mapped: Callable[[Item], Item] | None = None
+    """What each item becomes (`evaluation.variants`)."""
     _opened: bool = False
 
     def __len__(self) -> int:
@@ -74,7 +80,7 @@ class ItemStream:
             item = _item(line)
             if self.split in (None, item.split) and (not self.ids or item.id in self.ids):
                 left -= 1
-                yield item
+                yield self.mapped(item) if self.mapped else item
 
     def among(self, ids: Collection[str]) -> "ItemStream":
         """The same stream with these items alone; with no ids, itself.
@@ -105,6 +111,8 @@ class Evalset:
     world: Catalogue
     ref: EvalsetRef
     folder: Path
+    states: "States | None" = None
+    """The augmented harness states that its items run under."""
 
     def item(self, item_id: str) -> Item:
         """One item. Raises `UnknownName` when this split has none of that id."""
@@ -152,6 +160,10 @@ def load_evalset(
     """
     header = load_header(project, name)
     refuse_judge_set(header)
+    if header.states is not None:
+        from harness_cli.evaluation.variants import load_variant_set
+
+        return load_variant_set(project, header, split=split, reason=reason)
     split = choose_split(header, split)
     folder = project.evalsets / name
     path = folder / ITEMS
@@ -218,6 +230,11 @@ def findings(project: Project, name: str) -> list[str]:
 
             load_judge_set(project, name)
             return []
+        if header.states is not None:
+            from harness_cli.evaluation.variants import read_maps
+
+            read_maps(project, header)
+            return []
         path = project.evalsets / name / ITEMS
         survey = survey_items(path, name=_shown(project, path))
         load_world(project, header)
@@ -252,6 +269,8 @@ def split_digests(project: Project, name: str) -> dict[str, str]:
     path = project.evalsets / name / ITEMS
     header = load_header(project, name)
     refuse_judge_set(header)
+    if header.states is not None:
+        return split_digests(project, str(header.items_of))
     digests = survey_items(path, name=_shown(project, path)).digests
     return {split: digests[split] for split in (header.splits or {"": 0}) if split in digests}
 

@@ -16,6 +16,7 @@ from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.evaluation.results import item_result
 from harness_cli.evaluation.texts import Texts
+from harness_cli.evaluation.variants import States
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.base import Judge
 from harness_cli.records.catalogue import Catalogue
@@ -57,6 +58,8 @@ class Job:
     observe: Observe | None = None
     responses: Callable[[Item, int], Trajectory] | None = None
     """Given answers in place of rollouts (`--responses`)."""
+    states: States | None = None
+    """Augmented harness states, where items name one."""
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
     texts: Texts = field(init=False)
     tools: ToolsDigest = field(default_factory=ToolsDigest)
@@ -152,9 +155,10 @@ async def _trajectory(job: Job, work: Work, calls: JournaledCalls) -> Trajectory
     item = work.item
     if job.responses is not None:
         return job.responses(item, work.repeat)
-    agent = for_item(job.agents[work.repeat], item)
+    agent = job.agents[work.repeat]
     request_id = f"{item.id}#{work.repeat}"
     try:
+        agent = for_item(agent, item, job.states)
         return await rollout(
             item.request,
             agent,
@@ -189,7 +193,10 @@ async def _judged(
         return work.recorded.verdict, None
     try:
         calls = JudgedCalls(job, work)
-        return await job.judge.judge(work.item, trajectory, job.world, calls=calls), None
+        item = work.item
+        if item.state is not None and job.states is not None:
+            item, trajectory = job.states.in_base(item, trajectory)
+        return await job.judge.judge(item, trajectory, job.world, calls=calls), None
     except JudgeError as exc:
         return None, job.cleaner.text(f"judge: {exc}")
     except Exception as exc:  # noqa: BLE001  a judge that breaks leaves its item unscored

@@ -25,7 +25,7 @@ HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
 """Header fields outside the evalset's digest: they speak about the items, not of what they ask."""
 
-LATER = ("role", "items_of", "filtered_by")
+LATER = ("role", "items_of", "filtered_by", "states")
 """Fields added since the first evalsets were bound: left out where unset, so digests stay."""
 
 State = tuple[int, int]

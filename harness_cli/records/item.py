@@ -107,7 +107,9 @@ class EvalsetHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     role: Literal["policy", "judge"] = "policy"
     """`judge`: replies that calibrate judges. No policy is ever evaluated on it."""
     items_of: str | None = None
-    """Of a `judge` set: the evalset whose items it shares by id."""
+    """The evalset whose items it shares by id: of a `judge` set, or of one with `states`."""
+    states: str | None = None
+    """Folder of augmentation maps: the items of `items_of` under augmented harness states."""
     filtered_by: tuple[str, ...] = ()
     """Ids of policies that wrote or chose the items: never in the headline of one of them."""
     splits: dict[str, int] = {}

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.blind import Annotation, BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
@@ -48,6 +49,7 @@ class SkillFrontmatter(
 
 
 FILES: dict[str, Any] = {
+    "augmentation-map": AugmentationMap,
     "calibration": Calibration,
     "candidate-line": CandidateLine,
     "blind-annotation": Annotation,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.blind import BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration
 from harness_cli.records.canonical import write_atomic
@@ -53,6 +54,7 @@ KINDS = (
     Kind("gates", "", ("gates.yaml",), GatesFile),
     Kind("proposal", "", ("*.yaml", ".harness/*.yaml"), Proposal, marked="edits"),
     Kind("evalset", "evalsets", ("*/evalset.yaml",), EvalsetHeader),
+    Kind("augmentation map", "evalsets", ("*/states/*.yaml",), AugmentationMap),
     Kind("catalogue", "evalsets", ("catalogue*/*.yaml", "catalogue*/*.yml", "catalogue*/*.json")),
     Kind("scenarios", "evalsets", ("scenarios/**/*.yaml",)),
     Kind("templates", "evalsets", ("*/templates.yaml",)),

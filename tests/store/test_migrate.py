@@ -61,6 +61,7 @@ def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("migrate") / "shop"
     make_project(root)
     for kind, place in {
+        "augmentation-map": "evalsets/harness_variant_qa/states/hsa-0001.yaml",
         "channel": "manifests/channels/dev.json",
         "manifest": "manifests/dev-1.json",
         "calibration": "manifests/calibration/final.json",

@@ -76,7 +76,7 @@ def _bare(value: Any) -> Any:
 
 def _trimmed(header: EvalsetHeader) -> Mapping[str, object]:
     plain: dict[str, object] = msgspec.to_builtins(header)
-    unsaid = {"role": "policy", "items_of": None}
+    unsaid = {"role": "policy", "items_of": None, "states": None}
     return {
         k: v
         for k, v in plain.items()

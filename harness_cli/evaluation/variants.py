@@ -1,0 +1,168 @@
+"""Evalsets under augmented harness states: the items of another set, expectations renamed.
+
+    live_stream_qa test ──▶ item ──map──▶ expectations in the state's names
+                                          rollout in the state ──map back──▶ judge
+
+`evalset.yaml` names `items_of` and `states`, a folder of `<state>.yaml` maps
+(`records/augmentation.py`); the set has no items of its own.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from harness_cli.augmentation.renaming import Renaming
+from harness_cli.errors import BadFile, UsageError
+from harness_cli.evaluation.evalsets import Evalset, ItemStream, choose_split, load_evalset
+from harness_cli.evaluation.survey import stated_of
+from harness_cli.harness.load import load_state, state_from_files
+from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.canonical import canonical_json, digest
+from harness_cli.records.harness import HarnessState
+from harness_cli.records.item import EvalsetHeader, Item
+from harness_cli.records.reader import read_yaml
+from harness_cli.records.run import EvalsetRef
+from harness_cli.records.trajectory import Trajectory
+from harness_cli.store.project import Project
+from harness_cli.store.tree import EXECUTABLE, FILE, Entry
+
+KEPT = 64
+"""States held in memory at a time."""
+
+
+class States:
+    """The augmented states of one evalset: loaded when an item needs one, names both ways."""
+
+    def __init__(self, project: Project, folder: Path, maps: Mapping[str, AugmentationMap]) -> None:
+        self._project, self._folder = project, folder
+        self.maps = dict(maps)
+        self._renamings = {name: Renaming(given) for name, given in self.maps.items()}
+        self._back = {name: r.to_base() for name, r in self._renamings.items()}
+        self._names = sorted(self.maps)
+        self._listed = {item: name for name, m in self.maps.items() for item in m.items}
+        self.state = lru_cache(maxsize=KEPT)(self._load)
+
+    def of_item(self, item_id: str) -> str:
+        """The state an item runs under: where it is listed, else dealt out by its id."""
+        if self._listed:
+            return self._listed[item_id]
+        place = int.from_bytes(hashlib.sha256(item_id.encode()).digest()[:8], "big")
+        return self._names[place % len(self._names)]
+
+    def mapped(self, item: Item) -> Item:
+        """An item of the base set, expectations in the names of its state."""
+        return self._renamings[self.of_item(item.id)].item(item)
+
+    def in_base(self, item: Item, trajectory: Trajectory) -> tuple[Item, Trajectory]:
+        """Both in the base's names: what a judge of the base is to see."""
+        back = self._back[str(item.state)]
+        return back.item(item), back.trajectory(trajectory)
+
+    def refuse_gaps(self, items: ItemStream) -> None:
+        """Raise `BadFile` where the maps list items and miss one, or list one that is none.
+
+        Ids are no content: reading them opens no seal.
+        """
+        if not self._listed:
+            return
+        ids = {item.id for item in replace(items, sealed=None)}
+        for what, found in (
+            ("is listed by no map", sorted(ids - self._listed.keys())),
+            ("is no item of the set", sorted(self._listed.keys() - ids)),
+        ):
+            if found:
+                raise BadFile(f"{self._folder.name}: `{found[0]}` {what} ({len(found)} in all)")
+
+    def _load(self, name: str) -> HarnessState:
+        given = self.maps[name]
+        if given.tree is not None:
+            return load_state(self._project, given.tree)
+        return state_from_files(_files(self._folder / str(given.folder)))
+
+
+def load_variant_set(
+    project: Project, header: EvalsetHeader, *, split: str | None, reason: str | None
+) -> Evalset:
+    """The items of `items_of` under the states of a set.
+
+    Raises `UsageError` while there are no states, `BadFile` for maps and counts that do not fit.
+    """
+    split = choose_split(header, split)
+    maps = read_maps(project, header)
+    if not maps:
+        raise UsageError(
+            f"`{header.name}` has no augmented states yet: no map in "
+            f"`{_folder(project, header).relative_to(project.root)}`",
+            hint="each state is a harness and its map of names: evalsets/README.md, "
+            "`harness_variant_qa`",
+        )
+    if header.items_of is None:
+        raise BadFile(f"{header.name}: `states` needs `items_of`", hint="the evalset of the items")
+    base = load_evalset(project, header.items_of, split=split, reason=reason)
+    if split is not None and header.splits[split] != len(base.items):
+        raise BadFile(
+            f"{header.name}: split `{split}` has {len(base.items)} items in `{header.items_of}`, "
+            f"evalset.yaml says {header.splits[split]}"
+        )
+    states = States(project, _folder(project, header), maps)
+    states.refuse_gaps(base.items)
+    bound = {
+        "header": stated_of(header),
+        "items": base.digest,
+        "states": {name: digest(given) for name, given in sorted(maps.items())},
+    }
+    bound_digest = hashlib.sha256(canonical_json(bound)).hexdigest()
+    return Evalset(
+        header=header,
+        items=replace(base.items, mapped=states.mapped),
+        digest=bound_digest,
+        world=base.world,
+        ref=EvalsetRef(
+            name=header.name,
+            split=split,
+            digest=bound_digest,
+            n=len(base.items),
+            catalogue_digest=base.world.digest,
+        ),
+        folder=project.evalsets / header.name,
+        states=states,
+    )
+
+
+def read_maps(project: Project, header: EvalsetHeader) -> dict[str, AugmentationMap]:
+    """Every map of a set by its state; empty while there are none. Raises `BadFile`."""
+    folder = _folder(project, header)
+    found: dict[str, AugmentationMap] = {}
+    taken: dict[str, str] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        shown = str(path.relative_to(project.root))
+        given = read_yaml(path, AugmentationMap, name=shown)
+        if given.state != path.stem:
+            raise BadFile(f"{shown}: the state `{given.state}` is not its file's name")
+        if (given.folder is None) == (given.tree is None):
+            raise BadFile(f"{shown}: a state is a `folder` or a `tree`, one of the two")
+        if given.folder is not None and not (folder / given.folder).is_dir():
+            raise BadFile(f"{shown}: there is no folder `{given.folder}`")
+        Renaming(given)
+        for item in given.items:
+            if item in taken:
+                raise BadFile(f"{shown}: `{item}` is an item of `{taken[item]}` already")
+            taken[item] = given.state
+        found[given.state] = given
+    return found
+
+
+def _folder(project: Project, header: EvalsetHeader) -> Path:
+    return project.evalsets / header.name / str(header.states)
+
+
+def _files(folder: Path) -> dict[str, Entry]:
+    """The files of a folder; a link is not followed out of it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            mode = EXECUTABLE if path.stat().st_mode & 0o100 else FILE
+            found[path.relative_to(folder).as_posix()] = Entry(mode, path.read_bytes())
+    return found
