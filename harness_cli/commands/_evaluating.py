@@ -16,6 +16,7 @@ from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.engine import Outcome, evaluate
 from harness_cli.evaluation.noise import measured_with
 from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.evaluation.rescore import rescore_with
 from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report
 from harness_cli.store.project import Project
@@ -145,6 +146,8 @@ def _show_errors(outcome: Outcome) -> None:
 def _evaluate(project: Project, options: EvalOptions, *, quiet: bool) -> Outcome | None:
     try:
         with progress(quiet=quiet) as observe:
+            if options.rescore is not None:
+                return rescore_with(project, options.rescore, options)
             return asyncio.run(evaluate(project, options, observe=observe))
     except Locked as exc:
         if options.if_locked != "skip":

@@ -63,6 +63,14 @@ def run(
     resume: Annotated[
         str | None, typer.Option(metavar="RUN", help="Go on with a run.", autocompletion=run_ids)
     ] = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Score a run's rollouts again: nothing is asked, its verdicts stand.",
+            autocompletion=run_ids,
+        ),
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Keep every answer in FILE.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Take every answer from FILE.")] = None,
     responses: Annotated[Path | None, typer.Option(help="Score the given answers in FILE.")] = None,
@@ -109,6 +117,7 @@ def run(
         concurrency=concurrency,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds),
         resume=RunStore(project.runs).get(resume) if resume else None,
+        rescore=RunStore(project.runs).get(rescore) if rescore else None,
         record=within(directory, record),
         replay=within(directory, replay),
         fresh_verdicts=fresh_verdicts,

@@ -59,6 +59,8 @@ class EvalOptions:
     concurrency: int | None = None
     budget: Budget = field(default_factory=Budget)
     resume: RunFolder | None = None
+    rescore: RunFolder | None = None
+    """Score the rollouts of this run again, in place of new ones."""
     record: Path | None = None
     replay: Path | None = None
     fresh_verdicts: bool = False

@@ -26,10 +26,10 @@ from harness_cli.stats.intervals import mean_interval
 from harness_cli.stats.trials import pass_hat_k
 from harness_cli.stats.weighted import pooled_interval, weighted_mean
 from harness_cli.store.journal import scan
-from harness_cli.store.runs import RunFolder, atomic_file
+from harness_cli.store.runs import Place, RunFolder, atomic_file
 
 STATES = ("passed", "failed", "unscored", "errored")
-UNBOUND = ("id", "started", "command", "harness_ref")
+UNBOUND = ("id", "started", "command", "harness_ref", "rescored_of")
 """Fields of `run.json` that name this run rather than what was asked."""
 
 _sorted = msgspec.json.Encoder(order="sorted").encode
@@ -143,15 +143,19 @@ def write_reports(
     status: str,
     metrics: Sequence[str],
     timing: dict[str, Any] | None = None,
+    places: Sequence[Place] | None = None,
 ) -> Report:
-    """Read the journal, write both reports, return the second."""
+    """Read the journal, write both reports, return the second.
+
+    `places` are those of a journal without model calls that was just written: it is not scanned.
+    """
     config = folder.config()
     repeats = RepeatTally.of_run(config)
     whole, categories, walls = Tally(), dict[str, Tally](), list[float | None]()
     with atomic_file(folder.canonical) as file:
         file.write(b'{"items":[')
         mark = b"\n"
-        for records in _by_item(folder.item_records()):
+        for records in _by_item(folder.item_records(places)):
             results = [record.result for record in records]
             whole.add(results, repeats=config.repeat)
             repeats.add(results)
@@ -164,7 +168,7 @@ def write_reports(
         report = _report(config, whole, categories, planned=planned, status=status, order=metrics)
         report = msgspec.structs.replace(report, repeats=repeats.summary(planned))
         file.write(b"\n],\n" + _rest(report))
-    calls = CallTimes.of(scan(folder.journal))
+    calls = CallTimes.of(scan(folder.journal) if places is None else ())
     report = msgspec.structs.replace(
         report,
         timing={**(timing or {}), **calls.timing(walls, fresh=config.fresh)},

@@ -5,7 +5,7 @@ import secrets
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from harness_cli.store.locks import Holder, holder_of
 
 REF = "$text"
 """Key of a reference to a `TextRecord` in the content of a journaled message."""
+ROLLOUTS = "rollouts.jsonl"
 TEXTS = 64
 """How many texts a writer refers back to; a reader keeps twice as many (first in, first out)."""
 
@@ -65,6 +66,13 @@ class RunFolder:
     def journal(self) -> Path:
         """`journal.jsonl`."""
         return self.path / "journal.jsonl"
+
+    @property
+    def rollouts(self) -> Path:
+        """Where the trajectories lie: the journal, or `rollouts.jsonl` in a run that was scored
+        again, which is the journal of the run that made them."""
+        taken = self.path / ROLLOUTS
+        return taken if taken.exists() else self.journal
 
     @property
     def canonical(self) -> Path:
@@ -112,15 +120,19 @@ class RunFolder:
         """Where every finished item lies, sorted; the last record of an item counts."""
         return sorted(Place(k.item, k.repeat, at) for k, at in self._last("item").items())
 
-    def _last(self, kind: str) -> dict[Key, int]:
+    def _last(self, kind: str, path: Path | None = None) -> dict[Key, int]:
         """Where the last record of a kind lies, by item: a resume may have made a second one."""
-        if not self.journal.exists():
+        path = path or self.journal
+        if not path.exists():
             return {}
-        return {_key(x.data): x.offset for x in scan(self.journal) if x.kind == kind}
+        return {_key(x.data): x.offset for x in scan(path) if x.kind == kind}
 
-    def item_records(self) -> Iterator[ItemRecord]:
-        """Every finished item sorted by id and repeat, one at a time."""
-        places = self.places()
+    def item_records(self, places: Sequence[Place] | None = None) -> Iterator[ItemRecord]:
+        """Every finished item sorted by id and repeat, one at a time.
+
+        Who has just written the journal knows the `places` and saves a scan.
+        """
+        places = self.places() if places is None else sorted(places)
         if not places:
             return
         with self.journal.open("rb") as file:
@@ -147,10 +159,10 @@ class RunFolder:
         `wanted` chooses by item and repeat before anything large is decoded.
         """
         texts: dict[str, str] = {}
-        last = self._last("trajectory")
+        last = self._last("trajectory", self.rollouts)
         if not last:
             return
-        for line in scan(self.journal):
+        for line in scan(self.rollouts):
             if line.kind == "text":
                 record = _text(line.data)
                 texts.pop(record.id, None)

@@ -33,7 +33,7 @@ from harness_cli.records.verdict import Finding, ItemResult, Verdict
 from harness_cli.stats.agreement import agreement
 from harness_cli.stats.paired import paired
 from harness_cli.store.journal import line_of
-from harness_cli.store.runs import Key
+from harness_cli.store.runs import Key, RunFolder
 
 HOSTILE = "</script><script>alert(1)</script><!-- <svg onload=x> & ' \" \u2028"
 
@@ -201,9 +201,13 @@ def journal(path, n, *, reply="r", twice=False):
     return path
 
 
+def run_of(path):
+    return RunFolder(path.parent)
+
+
 def spooled(path, room=10_000_000):
     with ExitStack() as stack:
-        reader = stack.enter_context(JournalReader(path, Places.of(path)))
+        reader = stack.enter_context(JournalReader(run_of(path), Places.of(run_of(path))))
         out = spool(reader, before={}, clean=str, room=room, stack=stack)
         for file in (out.rows, out.pieces):
             file.seek(0)
@@ -212,7 +216,7 @@ def spooled(path, room=10_000_000):
 
 
 def test_rows_point_to_their_own_trajectories_the_worst_first(tmp_path):
-    out, rows, pieces = spooled(journal(tmp_path / "j", 9))
+    out, rows, pieces = spooled(journal(tmp_path / "journal.jsonl", 9))
     assert [r["state"] for r in rows] == ["failed"] * 5 + ["passed"] * 4
     assert (out.items, out.left_out, len(out.walls)) == (9, 0, 9)
     found, texts = read_pieces(pieces, "t"), read_pieces(pieces, "x")
@@ -224,7 +228,7 @@ def test_rows_point_to_their_own_trajectories_the_worst_first(tmp_path):
 
 
 def test_of_an_item_that_was_asked_again_the_last_answer_counts(tmp_path):
-    _, rows, pieces = spooled(journal(tmp_path / "j", 3, twice=True))
+    _, rows, pieces = spooled(journal(tmp_path / "journal.jsonl", 3, twice=True))
     assert len(rows) == 3
     texts = read_pieces(pieces, "x")
     found = read_pieces(pieces, "t")
@@ -233,7 +237,7 @@ def test_of_an_item_that_was_asked_again_the_last_answer_counts(tmp_path):
 
 
 def test_where_room_is_short_passes_lose_their_trajectories_and_every_row_stays(tmp_path):
-    path = journal(tmp_path / "j", 400)
+    path = journal(tmp_path / "journal.jsonl", 400)
     _, _, pieces = spooled(path)
     out, rows, fewer = spooled(path, room=512 * 1024 + 400 * 400)
     kept = [r["state"] for r in rows if "at" in r]
@@ -245,9 +249,10 @@ def test_where_room_is_short_passes_lose_their_trajectories_and_every_row_stays(
 
 
 def test_a_place_reads_the_record_that_stands_there(tmp_path):
-    path = journal(tmp_path / "j", 4)
-    places = Places.of(path)
-    with JournalReader(path, places) as reader:
+    path = journal(tmp_path / "journal.jsonl", 4)
+    run = run_of(path)
+    places = Places.of(run)
+    with JournalReader(run, places) as reader:
         for key in places.items:
             assert reader.result(key).item_id == key.item
             assert reader.trajectory(key).item_id == key.item
@@ -352,7 +357,10 @@ def test_differences_lie_left_and_right_of_nought():
 
 def test_a_confusion_chart_holds_every_count():
     found = agreement([0, 0, 1, 1, 1], [0, 1, 1, 1, 0], labels=(0.0, 1.0))
-    texts = [t.text for t in parsed(charts.confusion(MetricTable.of("accuracy", found))).iter(SVG + "text")]
+    texts = [
+        t.text
+        for t in parsed(charts.confusion(MetricTable.of("accuracy", found))).iter(SVG + "text")
+    ]
     assert [t for t in texts if t.isdigit()][-1]
     assert sorted(texts).count("2") == 1
     assert texts.count("1") >= 2  # two counts of one, beside the labels

@@ -6,7 +6,7 @@ What is kept is a few numbers a rollout; trajectories are read one at a time whe
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import msgspec
 
@@ -14,8 +14,8 @@ from harness_cli.errors import BadFile
 from harness_cli.records.journal import ItemRecord, TextRecord, TrajectoryRecord, VerdictRecord
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult, State, Verdict
-from harness_cli.store.journal import data_of, scan
-from harness_cli.store.runs import Key
+from harness_cli.store.journal import Line, data_of, scan
+from harness_cli.store.runs import Key, RunFolder
 
 _item = msgspec.json.Decoder(ItemRecord).decode
 _trajectory = msgspec.json.Decoder(TrajectoryRecord).decode
@@ -56,22 +56,36 @@ class Places:
     notes: int = 0
 
     @classmethod
-    def of(cls, journal: Path) -> "Places":
-        """One scan of a journal. Raises `BadFile` at a damaged record (a torn end is left out)."""
+    def of(cls, run: RunFolder) -> "Places":
+        """One scan of a journal, two of a run that was scored again.
+
+        Raises `BadFile` at a damaged record (a torn end is left out).
+        """
         places = cls()
-        if not journal.exists():
+        if not run.journal.exists():
             return places
-        by_key = {"trajectory": places.trajectories, "verdict": places.verdicts}
-        for line in scan(journal):
-            if line.kind in by_key:
-                by_key[line.kind][_key(line.data)] = line.offset
-            elif line.kind == "item":
-                ended = _ended(line.data)
-                key = Key(ended.item, ended.repeat)
-                places.items[key], places.states[key] = line.offset, ended.result.state
-            elif line.kind == "text":
-                places.texts[_text_id(line.data).id] = line.offset
+        apart = run.rollouts != run.journal
+        for line in scan(run.journal):
+            places._result(line)
+            if not apart:
+                places._rollout(line)
+        for line in scan(run.rollouts) if apart else ():
+            places._rollout(line)
         return places
+
+    def _result(self, line: Line) -> None:
+        if line.kind == "verdict":
+            self.verdicts[_key(line.data)] = line.offset
+        elif line.kind == "item":
+            ended = _ended(line.data)
+            key = Key(ended.item, ended.repeat)
+            self.items[key], self.states[key] = line.offset, ended.result.state
+
+    def _rollout(self, line: Line) -> None:
+        if line.kind == "trajectory":
+            self.trajectories[_key(line.data)] = line.offset
+        elif line.kind == "text":
+            self.texts[_text_id(line.data).id] = line.offset
 
     def worst_first(self) -> list[Key]:
         """Finished rollouts: errored, failed, unscored, passed, each sorted by item and repeat."""
@@ -82,10 +96,10 @@ class Places:
 class JournalReader:
     """Reads records by place. A context manager: it holds the journal open."""
 
-    def __init__(self, journal: Path, places: Places) -> None:
+    def __init__(self, run: RunFolder, places: Places) -> None:
         self.places = places
-        self._name = journal.name
-        self._file = journal.open("rb")
+        self._results = run.journal.open("rb")
+        self._rollouts = run.rollouts.open("rb")
 
     def __enter__(self) -> Self:
         return self
@@ -96,34 +110,36 @@ class JournalReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self._results.close()
+        self._rollouts.close()
 
     def result(self, key: Key) -> ItemResult:
         """The line of the report."""
-        return _item(self._at(self.places.items[key])).result
+        return _item(_at(self._results, self.places.items[key])).result
 
     def trajectory(self, key: Key) -> Trajectory | None:
         """The rollout with its long texts as references; None where the journal has none."""
         offset = self.places.trajectories.get(key)
-        return None if offset is None else _trajectory(self._at(offset)).trajectory
+        return None if offset is None else _trajectory(_at(self._rollouts, offset)).trajectory
 
     def verdict(self, key: Key) -> Verdict | None:
         """What the judge said."""
         offset = self.places.verdicts.get(key)
-        return None if offset is None else _verdict(self._at(offset)).verdict
+        return None if offset is None else _verdict(_at(self._results, offset)).verdict
 
     def text(self, name: str) -> str:
         """The text that a message refers to."""
         if name not in self.places.texts:
             raise BadFile(f"the journal lacks the text `{name}` that a message refers to")
-        return _text(self._at(self.places.texts[name])).text
+        return _text(_at(self._rollouts, self.places.texts[name])).text
 
-    def _at(self, offset: int) -> bytes:
-        self._file.seek(offset)
-        data = data_of(self._file.readline())
-        if data is None:
-            raise BadFile(
-                f"{self._name}: the record at byte {offset} does not match its checksum",
-                hint="the file changed while it was read: try again",
-            )
-        return data
+
+def _at(file: IO[bytes], offset: int) -> bytes:
+    file.seek(offset)
+    data = data_of(file.readline())
+    if data is None:
+        raise BadFile(
+            f"{Path(file.name).name}: the record at byte {offset} does not match its checksum",
+            hint="the file changed while it was read: try again",
+        )
+    return data

@@ -80,10 +80,10 @@ def write_page(target: Path, subject: Subject, *, room: int = ROOM) -> Written:
 def _stream(file: IO[bytes], subject: Subject, room: int) -> Spooled:
     clean = Redactor.from_environment().text
     with ExitStack() as stack:
-        places = Places.of(subject.run.journal)
+        places = Places.of(subject.run)
         spooled = Spooled.empty(stack)
         if places.items:
-            reader = stack.enter_context(JournalReader(subject.run.journal, places))
+            reader = stack.enter_context(JournalReader(subject.run, places))
             before = dict(subject.before)
             spooled = spool(reader, before=before, clean=clean, room=room, stack=stack)
         head, tail = _frame(subject, spooled, clean)

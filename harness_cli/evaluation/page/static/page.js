@@ -32,6 +32,7 @@ function start() {
   });
   openAddress();
   document.documentElement.setAttribute("data-ready", "true");
+  performance.mark("ready");
 }
 
 start();
