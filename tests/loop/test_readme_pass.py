@@ -48,7 +48,7 @@ CHAIN = (
     "harness eval live_stream_qa --limit 8 --harness evolve/latest && "
     "harness compare && harness promote"
 )
-"""One line for a script, whether or not there is anything to propose; eight items hold too little."""
+"""One line for a script, whether or not there is anything to propose; 8 items hold too little."""
 
 
 @pytest.mark.slow

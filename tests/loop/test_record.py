@@ -1,7 +1,17 @@
-"""The evolution record: rows from runs and commits, and a stage that regressed."""
+"""The evolution record: rows from runs and commits, and a stage that regressed.
+
+`recorded/` is such a stage as it happened, by `python -m benchmarks.record_stages`.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from harness_cli.harness.load import load_state
 from harness_cli.loop.chart import draw
 from harness_cli.loop.record import evolution_record
 from harness_cli.loop.scaffold import make_project
@@ -96,3 +106,68 @@ def test_the_chart_puts_each_score_on_its_line():
     assert drawn[0].count("*") == 1
     assert drawn[12].strip().endswith("A")
     assert draw([("base", None, None)]) == "nothing measured"
+
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory) -> Project:
+    """The repository and the two runs of the recorded stage, unchanged."""
+    root = tmp_path_factory.mktemp("recorded") / "shop"
+    bundle = str(RECORDED / "harness.bundle")
+    for words in (
+        ["clone", "-q", "-b", "main", bundle, str(root)],
+        ["-C", str(root), "branch", "evolve/1", "origin/evolve/1"],
+    ):
+        subprocess.run(["git", *words], check=True, capture_output=True)
+    shutil.copytree(RECORDED / "runs", root / ".harness" / "runs")
+    return Project.find(root)
+
+
+def test_the_recorded_runs_are_of_the_two_harnesses_of_the_repository(recorded):
+    runs = [run.config() for run in reversed(RunStore(recorded.runs).list())]
+    assert [r.harness_id for r in runs] == [
+        load_state(recorded, x).id for x in ("main", "evolve/1")
+    ]
+    assert len({(r.policy_id, r.judge_id, r.evalset.digest) for r in runs}) == 1
+    assert all(r.fresh and not r.dirty for r in runs)
+
+
+def test_a_recorded_stage_that_regressed_is_shown_as_it_was_and_not_selected(recorded):
+    rows, advice = evolution_record(recorded, evalset="fell", split="dev")
+    base, evolved = rows
+    assert [r.stage for r in rows] == ["base", "evolution 1"]
+    assert evolved.scores["avg"] < base.scores["avg"]
+    assert len(evolved.changes) == 8
+    assert base.changes == ()
+    assert [r.diagnosis for r in rows] == ["Wrong skill (18)", "Wrong skill (21)"]
+    judged = advice.stages[-1]
+    assert (judged.against, judged.passed, judged.improved) == ("base", False, False)
+    assert advice.selected == "base"
+    assert "not the newest, `evolution 1`" in advice.reasons[-1]
+
+
+def test_log_and_chart_show_the_fall(recorded):
+    words = ["log", "--evalset", "fell", "--chart"]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness_cli.main", *words],
+        cwd=recorded.root, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    shown = {line.split("  ")[0].strip(): line for line in done.stdout.splitlines() if line}
+    assert "selected" in shown["base"]
+    assert "selected" not in shown["evolution 1"]
+    assert "34.29" in shown["base"]
+    assert "27.14" in shown["evolution 1"]
+    drawn = [line.partition("│")[2] for line in done.stdout.splitlines() if "│" in line]
+    columns = [line.index("E") for line in drawn if "E" in line]
+    assert len(columns) == 2, "one mark a stage"
+    assert columns[0] < columns[1], "the later stage is drawn below the earlier one"
+    assert "not the newest" in done.stderr
+    said = json.loads(
+        subprocess.run(
+            [sys.executable, "-m", "harness_cli.main", "log", "--evalset", "fell", "--json"],
+            cwd=recorded.root, capture_output=True, text=True, check=True,
+        ).stdout
+    )  # fmt: skip
+    assert said["advice"]["selected"] == "base"
