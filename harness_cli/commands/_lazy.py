@@ -32,6 +32,7 @@ COMMANDS = {
     "evalset": "Digest, check, seal and export evalsets",
     "judge": "Agreement of a judge with labels",
     "blind": "Human preference between two runs: sheet, annotation, report",
+    "ab": "Online A/B tests: stable buckets, uplift with intervals",
     "tools": "Lock, check and call tools",
     "hooks": "Run hooks on recorded events",
     "migrate": "Files of an older schema moved to this one; unknown numbers refused",

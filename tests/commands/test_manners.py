@@ -142,6 +142,8 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("blind make", "latest no-such", {2}),
     ("blind annotate", "", {2}),
     ("blind report", "", {2}),
+    ("ab assign", "no-such.csv --salt s --arm a=1", {2}),
+    ("ab report", "labels.jsonl", {2}),
     ("tools lock", "", OK),
     ("tools check", "", OK),
     ("tools call", 'get_inventory {"link_id":1}', OK),
