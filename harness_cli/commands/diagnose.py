@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_cli.commands._completing import policy_names, run_ids
+from harness_cli.commands._completing import judge_names, policy_names, run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -39,6 +39,18 @@ def diagnose(
             autocompletion=policy_names,
         ),
     ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Where this judge and labels disagree, instead of a run.",
+            autocompletion=judge_names,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --judge; default: the calibration set."),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -52,6 +64,10 @@ def diagnose(
     from harness_cli.evolution.sharpening import sharpened, sorter
     from harness_cli.store.project import Project
 
+    if judge is not None:
+        file = labels and directory / labels
+        _diagnose_judge(Project.find(directory), judge, file, as_json=as_json, quiet=quiet)
+        return
     if run_id is None and run is not None and _names_file(directory / run):
         _diagnose_file(directory / run, as_json=as_json, quiet=quiet)
         return
@@ -93,6 +109,14 @@ def show(
             f"run `{chosen.id}` has no diagnosis", hint=f"`harness diagnose {chosen.id}` makes it"
         )
     show_diagnosis(made, as_json=as_json, quiet=quiet)
+
+
+def _diagnose_judge(
+    project: Any, name: str, labels: Path | None, *, as_json: bool, quiet: bool
+) -> None:
+    from harness_cli.commands import _judge_editing as judges
+
+    judges.diagnose(project, name, labels, as_json=as_json, quiet=quiet)
 
 
 def _names_file(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """`harness edit`: propose from a diagnosis, review, apply as one commit."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,17 +67,24 @@ def edit(
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
+    folder = _folder(project, judge)
     if by_hand:
         editing.by_hand(
             project,
             by=by or getpass.getuser(),
             allow_code=allow_code,
-            judge=judge,
+            judge=folder,
             as_json=as_json,
             quiet=quiet,
         )
         return
-    proposal, seen = editing.propose(project, run, policy, quiet=quiet or as_json)
+    if judge is not None:
+        from harness_cli.commands import _judge_editing as judges
+
+        proposal, failures = judges.propose(project, judge, policy, quiet=quiet or as_json)
+    else:
+        proposal, seen = editing.propose(project, run, policy, quiet=quiet or as_json)
+        failures = {f.item_id: f for f in seen.material.failures}
     if not (proposal.edits or plan_only or output):
         editing.nothing_to_apply(proposal, as_json=as_json, quiet=quiet)
         return
@@ -92,7 +99,6 @@ def edit(
             note(f"decide and apply: harness edit apply {path}")
         return
     if accept is None and proposal.edits:
-        failures = {f.item_id: f for f in seen.material.failures}
         editing.review_at_terminal(project, path, proposal, failures=failures, by=by)
     editing.apply(
         project,
@@ -100,10 +106,19 @@ def edit(
         accept=accept,
         by=by,
         allow_code=allow_code,
-        judge=judge,
+        judge=folder,
         as_json=as_json,
         quiet=quiet,
     )
+
+
+def _folder(project: Any, judge: str | None) -> str | None:
+    """The folder below `judges/` that a judge's edits may touch; None for the host's harness."""
+    if judge is None:
+        return None
+    from harness_cli.evolution.judge_session import editable
+
+    return editable(project, judge)
 
 
 @app.command()
@@ -157,13 +172,14 @@ def apply(
     from harness_cli.commands import _editing as editing
     from harness_cli.store.project import Project
 
+    project = Project.find(directory)
     editing.apply(
-        Project.find(directory),
+        project,
         directory / file,
         accept=accept,
         by=by,
         allow_code=allow_code,
-        judge=judge,
+        judge=_folder(project, judge),
         as_json=as_json,
         quiet=quiet,
     )

@@ -10,7 +10,7 @@ from harness_cli.records.calibration import Calibration, MetricAgreement
 from harness_cli.records.manifest import Manifest
 from harness_cli.release.gates.judging import record_of
 from harness_cli.release.manifest import Check, compared
-from harness_cli.stats.agreement import agreement_of
+from harness_cli.stats.agreement import Weights, agreement_of
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
@@ -50,7 +50,7 @@ def _sound(record: Calibration) -> bool:
 def _follows(found: MetricAgreement, n: int) -> bool:
     if sum(map(sum, found.confusion)) + sum(found.invalid) != n or n == 0:
         return False
-    weights = "quadratic" if found.weights == "quadratic" else "none"
+    weights: Weights = "quadratic" if found.weights == "quadratic" else "none"
     raw, kappa = agreement_of(found.confusion, found.invalid, weights)
     if abs(raw - found.raw) > CLOSE or (kappa is None) != (found.kappa is None):
         return False

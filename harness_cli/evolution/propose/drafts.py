@@ -31,6 +31,8 @@ class Ground:
     """Words of product names, and whole Chinese names: what is sold is not what is asked."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Name of an attribute of the catalogue → its Chinese name."""
+    judge: str | None = None
+    """The folder below `judges/` whose files these are; None for a host's harness."""
 
     @property
     def passes(self) -> list[Seen]:

@@ -88,8 +88,9 @@ async def _ask(policy: Policy, request: ChatRequest) -> str:
 
 
 def prompt_of(ground: Ground, *, most: int = EDITS, mark: str | None = None) -> str:
-    """The request: the text file beside this module, with the data in a fence of its own."""
-    template = package_files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
+    """The request: a text file beside this module, with the data in a fence of its own."""
+    file = "prompt_judge.md" if ground.judge else "prompt.md"
+    template = package_files(__package__).joinpath(file).read_text(encoding="utf-8")
     mark = mark or secrets.token_hex(8)
     data = json.dumps(data_of(ground), ensure_ascii=False, indent=1).replace(mark, "")
     return template.format(mark=mark, most=most, data=data)
@@ -223,7 +224,7 @@ def _fault(
 
 def _placed(edit: Edit, ground: Ground) -> Edit:
     """The edit with inexact hunks as suggestions. Raises when an operation cannot be placed."""
-    check_ops(edit.ops, dict.fromkeys(ground.files, "100644"))
+    check_ops(edit.ops, dict.fromkeys(ground.files, "100644"), judge=ground.judge)
     ops: list[Op] = []
     for op in edit.ops:
         try:
