@@ -6,10 +6,10 @@ from statistics import fmean
 import msgspec
 
 from harness_cli.errors import UsageError
+from harness_cli.evaluation.by_item import HEADLINE, VERDICTS, PairedItem, collected
 from harness_cli.evaluation.comparison import Case, CategoryDelta, MetricDelta, Side
 from harness_cli.evaluation.comparison import Comparison as Comparison  # its name at this seam
 from harness_cli.evaluation.noise import floor
-from harness_cli.evaluation.pairing import HEADLINE, VERDICTS, PairedItem, collected
 from harness_cli.evaluation.repeats import needed
 from harness_cli.records.noise import Noise
 from harness_cli.records.run import RunConfig

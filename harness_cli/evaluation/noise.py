@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness_cli.errors import UsageError
-from harness_cli.evaluation.pairing import HEADLINE, collected
+from harness_cli.evaluation.by_item import HEADLINE, collected
 from harness_cli.records.canonical import write_json
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.noise import GateOutlook, MetricNoise, Noise
