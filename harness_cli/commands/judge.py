@@ -169,3 +169,40 @@ def show(
         return
     for one, state in found.items():
         judging.show_standing(one, state, quiet=quiet)
+
+
+@app.command(name="pairwise")
+def pairwise(
+    a: Annotated[str, typer.Argument(metavar="RUN_A", autocompletion=run_ids)],
+    b: Annotated[str, typer.Argument(metavar="RUN_B", autocompletion=run_ids)],
+    judge: JudgeName = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="First N pairs.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Model calls side by side.")] = 8,
+    fresh_verdicts: Annotated[
+        bool, typer.Option("--fresh-verdicts", help="Ask anew, whatever the cache holds.")
+    ] = False,
+    cases: Annotated[int, typer.Option(min=0, help="Pairs to list.")] = 10,
+    as_json: Json = False,
+    directory: Folder = HERE,
+    quiet: Quiet = False,
+) -> None:
+    """Which of two runs a panel prefers, reply by reply, each pair judged in both orders."""
+    from harness_cli.commands import _judging as judging
+    from harness_cli.commands._pairwise import compare_runs, show
+    from harness_cli.commands._show import emit_json
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    report = compare_runs(
+        project,
+        a,
+        b,
+        judge=judging.chosen(project, judge),
+        limit=limit,
+        concurrency=concurrency,
+        fresh=fresh_verdicts,
+    )
+    if as_json:
+        emit_json(report)
+    else:
+        show(report, cases=cases, quiet=quiet)

@@ -144,6 +144,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("judge calibrate", "--labels labels.jsonl --evalset shop --dry-run", OK),
     ("judge show", "", OK),
     ("judge show", "no-such", {2}),
+    ("judge pairwise", "latest no-such", {2}),
     ("blind make", "latest no-such", {2}),
     ("blind annotate", "", {2}),
     ("blind report", "", {2}),

@@ -4,9 +4,10 @@ What the harness of the judge says about it (rubrics, procedure) is edited there
 text is kept apart is not for editing and stands here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -30,6 +31,35 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class AnyCase(Protocol):
+    """What evidence tools and members need of a case."""
+
+    @property
+    def item(self) -> Item:
+        """What was asked."""
+        ...
+
+    @property
+    def world(self) -> Catalogue:
+        """Where facts come from."""
+        ...
+
+    @property
+    def host_calls(self) -> Mapping[str, ToolCall]:
+        """The host's own tool calls by the reference they have in the case."""
+        ...
+
+    @property
+    def request(self) -> Request:
+        """The request of a judge's rollout."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of everything a judge can see."""
+        ...
+
+
 @dataclass(frozen=True)
 class Case:
     """One trajectory to judge."""
@@ -49,29 +79,19 @@ class Case:
     @cached_property
     def document(self) -> dict[str, Any]:
         """Everything a judge is shown; empty parts are left out."""
-        item, request = self.item, self.item.request
         parts: dict[str, Any] = {
-            "channel": request.channel,
-            "room": _room(request.room),
-            "host_said_before": _numbered("host", [{"text": _cut(t)} for t in request.anchor]),
-            "history": _numbered("history", [_turn(t) for t in request.history]),
-            "viewer_actions": [msgspec.to_builtins(e) for e in request.events],
-            "faq_given": _numbered("faq-given", [msgspec.to_builtins(f) for f in request.faq]),
-            "comments": _numbered(
-                "comment", [{"viewer": c.viewer, "text": _cut(c.text)} for c in request.comments]
-            ),
-            "prompt": {"ref": "prompt", "text": _cut(request.prompt)} if request.prompt else None,
-            "instructions": _numbered(
-                "instruction", [{"text": _cut(t)} for t in item.overlay.instructions]
-            ),
-            "expected": self._expected() if self.reference else None,
-            "skills_loaded": list(self.trajectory.skills_loaded),
-            "tool_calls": _numbered("call", [_called(c) for c in self.trajectory.calls]),
-            "actions": _numbered("action", [dict(a) for a in self.trajectory.actions]),
+            **asked(self.item),
+            "expected": expected(self.item) if self.reference else None,
+            **answered("", self.trajectory),
             "rubrics": [{"ref": r.id, "id": r.id, "text": r.text} for r in self.rubrics],
-            "reply": self._reply(),
+            "reply": replied("reply", self.trajectory),
         }
         return {name: part for name, part in parts.items() if part}
+
+    @property
+    def host_calls(self) -> dict[str, ToolCall]:
+        """The host's tool calls by reference."""
+        return {f"call:{n}": call for n, call in enumerate(self.trajectory.calls, 1)}
 
     @cached_property
     def text(self) -> str:
@@ -81,8 +101,7 @@ class Case:
     @cached_property
     def request(self) -> Request:
         """The request of a judge's rollout: the case, and the room for its list of products."""
-        asked = self.item.request
-        return Request(channel="private", prompt=self.text, room=asked.room, mode=asked.mode)
+        return judged_request(self.item, self.text)
 
     @cached_property
     def digest(self) -> str:
@@ -93,33 +112,71 @@ class Case:
         results = [c.result.content for c in self.trajectory.calls]
         return digest([self.document, results, self.world.digest or self.world.snapshot])
 
-    def _expected(self) -> dict[str, Any] | None:
-        expect = self.item.expect
-        facts = [
-            {"product": f.product, "field": f.field, "value": f.value, "for": f.answer}
-            for f in expect.facts
-        ]
-        shown = {
-            "asked_for": list(expect.answers),
-            "facts": facts,
-            "forbidden": list(expect.forbidden),
-        }
-        kept = {name: value for name, value in shown.items() if value}
-        return {"ref": "expected", **kept} if kept else None
 
-    def _reply(self) -> dict[str, Any]:
-        trajectory = self.trajectory
-        found: dict[str, Any] = {"ref": "reply", "text": _cut(trajectory.reply)}
-        if not trajectory.reply.strip():
-            found["silent"] = True
-        if trajectory.stop is StopReason.REFUSED:
-            found["declined_to_speak"] = True
-        if trajectory.route is not Route.NORMAL:
-            found["route"] = trajectory.route.value
-        words = addresses_judge(trajectory.reply)
-        if words is not None:
-            found["speaks_to_the_judge"] = words
-        return found
+def judged_request(item: Item, text: str) -> Request:
+    """The request of a judge's rollout: the case as text, and the room for the list of products."""
+    asked_in = item.request
+    return Request(channel="private", prompt=text, room=asked_in.room, mode=asked_in.mode)
+
+
+def asked(item: Item) -> dict[str, Any]:
+    """What the host was asked, and in which situation."""
+    request = item.request
+    return {
+        "channel": request.channel,
+        "room": _room(request.room),
+        "host_said_before": _numbered("host", [{"text": _cut(t)} for t in request.anchor]),
+        "history": _numbered("history", [_turn(t) for t in request.history]),
+        "viewer_actions": [msgspec.to_builtins(e) for e in request.events],
+        "faq_given": _numbered("faq-given", [msgspec.to_builtins(f) for f in request.faq]),
+        "comments": _numbered(
+            "comment", [{"viewer": c.viewer, "text": _cut(c.text)} for c in request.comments]
+        ),
+        "prompt": {"ref": "prompt", "text": _cut(request.prompt)} if request.prompt else None,
+        "instructions": _numbered(
+            "instruction", [{"text": _cut(t)} for t in item.overlay.instructions]
+        ),
+    }
+
+
+def answered(prefix: str, trajectory: Trajectory) -> dict[str, Any]:
+    """What the host did on the way to its reply."""
+    return {
+        "skills_loaded": list(trajectory.skills_loaded),
+        "tool_calls": _numbered(f"{prefix}call", [_called(c) for c in trajectory.calls]),
+        "actions": _numbered(f"{prefix}action", [dict(a) for a in trajectory.actions]),
+    }
+
+
+def expected(item: Item) -> dict[str, Any] | None:
+    """What the item's author expects, which the host never saw."""
+    expect = item.expect
+    facts = [
+        {"product": f.product, "field": f.field, "value": f.value, "for": f.answer}
+        for f in expect.facts
+    ]
+    shown = {
+        "asked_for": list(expect.answers),
+        "facts": facts,
+        "forbidden": list(expect.forbidden),
+    }
+    kept = {name: value for name, value in shown.items() if value}
+    return {"ref": "expected", **kept} if kept else None
+
+
+def replied(ref: str, trajectory: Trajectory) -> dict[str, Any]:
+    """The reply, with what is known about it."""
+    found: dict[str, Any] = {"ref": ref, "text": _cut(trajectory.reply)}
+    if not trajectory.reply.strip():
+        found["silent"] = True
+    if trajectory.stop is StopReason.REFUSED:
+        found["declined_to_speak"] = True
+    if trajectory.route is not Route.NORMAL:
+        found["route"] = trajectory.route.value
+    words = addresses_judge(trajectory.reply)
+    if words is not None:
+        found["speaks_to_the_judge"] = words
+    return found
 
 
 def rubric_texts(assertions: tuple[Assertion, ...]) -> list[str]:

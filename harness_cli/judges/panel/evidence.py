@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from harness_cli.errors import ToolError
-from harness_cli.judges.panel.case import Case
+from harness_cli.judges.panel.case import AnyCase
 from harness_cli.judges.panel.catalogue_view import (
     faq_card,
     faq_words,
@@ -34,7 +34,7 @@ Arguments = dict[str, Any]
 class EvidenceExecutor:
     """Runs the evidence tools for one case (executor `evidence`)."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: AnyCase) -> None:
         self._case = case
         self._world = case.world
         self._tools: dict[str, Callable[[Arguments], Any]] = {
@@ -149,12 +149,10 @@ class EvidenceExecutor:
         }
 
     def _result(self, arguments: Arguments) -> Any:
-        ref = str(arguments["ref"])
-        word, _, number = ref.partition(":")
-        calls = self._case.trajectory.calls
-        if word != "call" or not number.isdecimal() or not 1 <= int(number) <= len(calls):
+        ref, calls = str(arguments["ref"]), self._case.host_calls
+        if ref not in calls:
             raise ToolError.of("not_found", f"no `{ref}`: the host made {len(calls)} calls")
-        call, start = calls[int(number) - 1], int(arguments.get("start") or 0)
+        call, start = calls[ref], int(arguments.get("start") or 0)
         text = call.result.content[start : start + RESULT_MOST]
         return {
             "ref": ref,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from harness_cli.judges.grounded.judge import GroundedJudge
-from harness_cli.judges.panel.case import Case
+from harness_cli.judges.panel.case import AnyCase, Case
 from harness_cli.judges.panel.evidence import EvidenceExecutor
-from harness_cli.judges.panel.submission import read_vote
+from harness_cli.judges.panel.submission import Read, graded, read_vote
 from harness_cli.records.chat import ChatReply, ChatRequest
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.verdict import Evidence, Vote
@@ -53,6 +53,10 @@ class AgentMember:
 
     async def vote(self, case: Case, log: CallLog) -> Vote:
         """One rollout in the judge's harness."""
+        return await self.answer(case, graded(case), log)
+
+    async def answer(self, case: AnyCase, read: Read, log: CallLog) -> Vote:
+        """One rollout on a case of any kind, read as that kind is."""
         agent = replace(
             self.agent, world=case.world, executors={"evidence": EvidenceExecutor(case)}
         )
@@ -61,7 +65,7 @@ class AgentMember:
         trajectory = await rollout(
             case.request, agent, request_id=f"{self.name}:{case.item.id}", log=log
         )
-        return read_vote(trajectory, case, voter=self.name, answers=self.answers)
+        return read_vote(trajectory, read, voter=self.name, answers=self.answers)
 
     async def close(self) -> None:
         """The policy's connections."""
@@ -110,8 +114,8 @@ class Slots:
         self._own = {name: asyncio.Semaphore(n) for name, n in own.items()}
 
     def log(self, member: str, inner: CallLog) -> CallLog:
-        """A call log of that member which waits for its turn."""
-        return _Slotted(self._own.get(member), self._all, inner)
+        """A call log of that member (of one of its orders, `member/1`) that waits for its turn."""
+        return _Slotted(self._own.get(member.partition("/")[0]), self._all, inner)
 
 
 class _Slotted:

@@ -17,6 +17,7 @@ from harness_cli.judges.panel.members import (
     Slots,
     answering_tools,
 )
+from harness_cli.judges.panel.pairwise import PAIRWISE, PairJudge
 from harness_cli.judges.panel.tally import Rule
 from harness_cli.models.generation import generation_of
 from harness_cli.models.open import open_policy
@@ -49,33 +50,60 @@ def open_panel(
 ) -> PanelJudge:
     """The panel `name`. Nothing is started before its first vote."""
     _check(name, config)
-    folder = harness_folder(name, config, project)
-    state = judge_state(folder)
+    voting = _voting(name, config, project, fresh=fresh, concurrency=concurrency)
+    state = offered_under(voting.state, config.pipeline)
+    members: list[Member] = [
+        GroundedMember() if voter == GROUNDED else agent_member(project, voter, state, config)
+        for voter in config.panel
+    ]
+    return PanelJudge(name, tuple(members), voting)
+
+
+def open_pairwise(
+    name: str,
+    config: JudgeConfig,
+    project: Project,
+    *,
+    fresh: bool = False,
+    concurrency: int | None = None,
+) -> PairJudge:
+    """The panel `name` as a judge of pairs; `grounded` compares nothing and is left out."""
+    config = msgspec.structs.replace(config, pipeline=PAIRWISE)
+    if config.kind == "grounded":
+        raise UsageError(
+            f"judge `{name}` is the grounded judge, which grades single replies",
+            hint="name a panel of policies, or `harness compare A B` for grades",
+        )
+    _check(name, config)
+    voting = _voting(name, config, project, fresh=fresh, concurrency=concurrency)
+    state = offered_under(voting.state, PAIRWISE)
+    voters = [voter for voter in config.panel if voter != GROUNDED]
+    members = tuple(agent_member(project, voter, state, config) for voter in voters)
+    return PairJudge(name, members, voting)
+
+
+def _voting(
+    name: str, config: JudgeConfig, project: Project, *, fresh: bool, concurrency: int | None
+) -> Voting:
+    state = judge_state(harness_folder(name, config, project))
     if config.pipeline not in state.pipelines:
         raise UnknownName.of(f"pipeline of judge `{name}`", config.pipeline, state.pipelines)
-    most = concurrency or CONCURRENCY
     own: dict[str, int] = {}
-    members: list[Member] = []
     for voter in config.panel:
-        if voter == GROUNDED:
-            members.append(GroundedMember())
-            continue
-        policy = project.policy(voter)[1]
-        bound = policy.concurrency or OWN.get(policy.kind)
-        if bound is not None:
-            own[voter] = bound
-        members.append(agent_member(project, voter, offered_under(state, config.pipeline), config))
-    voting = Voting(
+        if voter != GROUNDED:
+            policy = project.policy(voter)[1]
+            bound = policy.concurrency or OWN.get(policy.kind)
+            own |= {} if bound is None else {voter: bound}
+    return Voting(
         state=state,
         pipeline=config.pipeline,
         rule=Rule(config.rule, config.split, config.quorum),
-        slots=Slots(most, own),
+        slots=Slots(concurrency or CONCURRENCY, own),
         votes=VoteCache(
             project.runs.parent / "verdicts" / f"{name}.votes", Redactor.from_environment().text
         ),
         fresh=fresh,
     )
-    return PanelJudge(name, tuple(members), voting)
 
 
 def agent_member(

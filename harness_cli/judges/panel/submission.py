@@ -1,6 +1,6 @@
 """From a judge's finished rollout to its vote: only what travelled as a call of its tool counts."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -37,7 +37,14 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     rubrics: tuple[RubricVote, ...] = ()
 
 
-def read_vote(trajectory: Trajectory, case: Case, *, voter: str, answers: Collection[str]) -> Vote:
+Read = Callable[[Vote, Any], Vote]
+"""From a vote without scores and the submitted arguments to the vote, scored or not.
+
+Raises `msgspec.ValidationError` for arguments that are no submission.
+"""
+
+
+def read_vote(trajectory: Trajectory, read: Read, *, voter: str, answers: Collection[str]) -> Vote:
     """The vote of one member; `answers` names its verdict tools.
 
     Anything but exactly one valid call leaves the vote unscored, with the reason.
@@ -63,10 +70,14 @@ def read_vote(trajectory: Trajectory, case: Case, *, voter: str, answers: Collec
         reason = f"{len(calls)} verdicts in one answer" if len(calls) > 1 else None
         return _unscored(vote, reason or _why_none(trajectory, answers))
     try:
-        submitted = msgspec.convert(calls[0].arguments, Submission)
+        return read(vote, calls[0].arguments)
     except msgspec.ValidationError as exc:
         return _unscored(vote, f"the verdict cannot be read: {exc}")
-    return _scored(vote, submitted, case)
+
+
+def graded(case: Case) -> Read:
+    """How a verdict on one reply is read."""
+    return lambda vote, arguments: _scored(vote, msgspec.convert(arguments, Submission), case)
 
 
 def _scored(vote: Vote, submitted: Submission, case: Case) -> Vote:
