@@ -12,8 +12,12 @@ from harness_cli.harness.load import state_from_files
 from harness_cli.harness.prompts import render
 from harness_cli.harness.tokens import estimate
 from harness_cli.harness.tools import argument_errors, offered
+from harness_cli.models.scripted import ScriptedPolicy, tool_reply
 from harness_cli.records.harness import HOOK_EVENTS, Tool
 from harness_cli.records.request import Comment, Request, Room
+from harness_cli.records.trajectory import Route
+from harness_cli.runtime.agent import Agent
+from harness_cli.runtime.loop import rollout
 from harness_cli.simulator.marketing import Marketing
 from harness_cli.simulator.sandbox import SandboxExecutor
 from harness_cli.store.catalogue import read_catalogue
@@ -187,6 +191,29 @@ def test_the_compact_prompt_fits_a_context_of_8192_with_all_tools():
     tools = estimate(json.dumps(offered(STATE), ensure_ascii=False))
     assert words < 1500
     assert words + tools + 2048 < 8192
+
+
+@pytest.mark.parametrize("pipeline", sorted(STATE.pipelines))
+def test_every_pipeline_leaves_a_round_for_the_retry_that_a_hook_asks_for(pipeline):
+    slip = "It is **69** yuan."  # markup, which a hook has said again
+    policy = ScriptedPolicy(
+        [
+            tool_reply(("load_skill", {"skill": "item-qa"})),
+            tool_reply(("get_product_info_by_link_id", {"link_id": 1})),
+            slip,
+            "It is in the room as link 1.",
+        ]
+    )
+    agent = Agent(
+        state=STATE,
+        policy=policy,
+        executors={"sandbox": SandboxExecutor(WORLD)},
+        world=WORLD,
+        pipeline=pipeline,
+    )
+    done = asyncio.run(rollout(_asked("room-beauty"), agent, request_id="r"))
+    assert (done.route, done.reply) == (Route.NORMAL, "It is in the room as link 1.")
+    assert "output-format" in {h.hook for step in done.steps for h in step.hooks}
 
 
 def _asked(room: str) -> Request:
