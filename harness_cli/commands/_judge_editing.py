@@ -6,9 +6,9 @@ from pathlib import Path
 
 from harness_cli.commands._diagnosis import show_diagnosis
 from harness_cli.commands._show import note
+from harness_cli.evaluation.labelled import constructed
 from harness_cli.evolution.failure import Failure
 from harness_cli.evolution.judge_session import (
-    ExaminedJudge,
     chosen_labels,
     diagnose_examined,
     editable,
@@ -21,16 +21,21 @@ from harness_cli.records.diagnosis import Proposal
 from harness_cli.store.project import Project
 
 
-def examined(project: Project, name: str, labels: Path | None) -> ExaminedJudge:
-    """A judge on labels: those of a file, of its last diagnosis, or of the calibration set."""
-    return asyncio.run(examine_judge(project, name, chosen_labels(project, name, labels)))
-
-
 def diagnose(
-    project: Project, name: str, labels: Path | None, *, as_json: bool, quiet: bool
+    project: Project,
+    name: str,
+    labels: Path | None,
+    evalset: str,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
-    """Cluster the disagreements of a judge, keep and show them."""
-    seen = examined(project, name, labels)
+    """Cluster the disagreements of a judge, keep and show them.
+
+    Without a file of labels it is the calibration set, whatever was diagnosed before.
+    """
+    found = chosen_labels(project, name, labels, evalset) if labels else constructed(project)
+    seen = asyncio.run(examine_judge(project, name, found))
     made = diagnose_examined(project, seen)
     show_diagnosis(made, as_json=as_json, quiet=quiet)
     if not (quiet or as_json):
@@ -44,7 +49,7 @@ def propose(
 ) -> tuple[Proposal, Mapping[str, Failure]]:
     """A proposal for a judge's harness, and the failures by id. Refuses a judge that is code."""
     editable(project, name)
-    seen = examined(project, name, None)
+    seen = asyncio.run(examine_judge(project, name, chosen_labels(project, name, None)))
     diagnosis = diagnose_examined(project, seen)
     ground = ground_of_judge(seen, diagnosis)
     made = asyncio.run(propose_for_judge(project, ground, policy=policy))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_cli.commands._completing import judge_names, policy_names, run_ids
+from harness_cli.commands._completing import evalset_names, judge_names, policy_names, run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -51,6 +51,9 @@ def diagnose(
         Path | None,
         typer.Option(metavar="FILE", help="With --judge; default: the calibration set."),
     ] = None,
+    evalset: Annotated[
+        str, typer.Option(help="Whose items the labels name.", autocompletion=evalset_names)
+    ] = "live_stream_qa",
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -65,8 +68,10 @@ def diagnose(
     from harness_cli.store.project import Project
 
     if judge is not None:
-        file = labels and directory / labels
-        _diagnose_judge(Project.find(directory), judge, file, as_json=as_json, quiet=quiet)
+        from harness_cli.commands import _judge_editing as judges
+
+        project, file = Project.find(directory), labels and directory / labels
+        judges.diagnose(project, judge, file, evalset, as_json=as_json, quiet=quiet)
         return
     if run_id is None and run is not None and _names_file(directory / run):
         _diagnose_file(directory / run, as_json=as_json, quiet=quiet)
@@ -109,14 +114,6 @@ def show(
             f"run `{chosen.id}` has no diagnosis", hint=f"`harness diagnose {chosen.id}` makes it"
         )
     show_diagnosis(made, as_json=as_json, quiet=quiet)
-
-
-def _diagnose_judge(
-    project: Any, name: str, labels: Path | None, *, as_json: bool, quiet: bool
-) -> None:
-    from harness_cli.commands import _judge_editing as judges
-
-    judges.diagnose(project, name, labels, as_json=as_json, quiet=quiet)
 
 
 def _names_file(path: Path) -> bool:

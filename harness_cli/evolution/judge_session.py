@@ -79,15 +79,17 @@ def editable(project: Project, name: str) -> str:
     return folder
 
 
-def chosen_labels(project: Project, name: str, file: Path | None) -> Labels:
-    """The labels of a file, of the last diagnosis, or of the calibration set."""
+def chosen_labels(project: Project, name: str, file: Path | None, evalset: str = LIVE) -> Labels:
+    """The labels of a file, else those of the last diagnosis, else the calibration set."""
     if file is not None:
-        return labels_of(project, read_label_file(file), LIVE, None, "unstated")
+        return labels_of(project, read_label_file(file), evalset, None, "unstated")
     before = last(project, name)
-    source = project.root / before.evalset if before else project.root
-    if source.is_file():
-        return labels_of(project, read_label_file(source), LIVE, None, "unstated")
-    return constructed(project)
+    known = before.advice.get("labels", {}) if before else {}
+    source = project.root / str(known.get("source") or "")
+    if not source.is_file():
+        return constructed(project)
+    split = known.get("split")
+    return labels_of(project, read_label_file(source), str(known["evalset"]), split, "unstated")
 
 
 async def examine_judge(project: Project, name: str, labels: Labels) -> ExaminedJudge:

@@ -105,7 +105,14 @@ def diagnose_judge(
         msgspec.structs.replace(c, suspected_modules=modules(leading(c, found))[:3])
         for c in made.clusters
     )
-    return msgspec.structs.replace(made, clusters=clusters, advice=_advice(measured, clusters))
+    advice = {**_advice(measured, clusters), "labels": _labels(measured)}
+    return msgspec.structs.replace(made, clusters=clusters, advice=advice)
+
+
+def _labels(measured: Measured) -> dict[str, str | None]:
+    """Where the labels came from, for the edit that follows."""
+    found = measured.labels
+    return {"source": found.source, "evalset": found.evalset, "split": found.split}
 
 
 def leading(cluster: Cluster, found: Material) -> str:

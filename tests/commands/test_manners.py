@@ -138,7 +138,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset synth", "no_such_set", {2}),
     ("evalset import", "tau-bench dialogues.json", OK),
     ("judge agree", "labels.jsonl --evalset shop", OK),
-    ("diagnose", "--judge grounded --labels labels.jsonl", BAD),
+    ("diagnose", "--judge grounded --labels labels.jsonl --evalset shop", OK),
     ("edit", "--judge grounded --plan-only", {2}),
     ("judge calibrate", "", BAD),
     ("judge calibrate", "--labels labels.jsonl --evalset shop --dry-run", OK),
