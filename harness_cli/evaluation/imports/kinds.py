@@ -22,7 +22,13 @@ class Kind(NamedTuple):
 
 
 KINDS = {
+    "csv": Kind("rows", "table: prompt or comment, expected, reply, score … (CSV)"),
+    "evals-json": Kind("evals_json", "Agent Skills evals.json"),
     "ifeval": Kind("ifeval", "IFEval's prompts: a file, a folder, or an installed package"),
+    "inspect": Kind("inspect_log", "log of inspect_ai (JSON, or .eval)"),
+    "jsonl": Kind("rows", "the same, an object a line; or items of ours (JSONL)"),
+    "openai-chat": Kind("openai_chat", "chat logs in OpenAI's format (JSON or JSONL)"),
+    "otel": Kind("otel", "OpenTelemetry GenAI spans (OTLP JSON)"),
     "promptfoo": Kind("promptfoo", "promptfoo configuration (YAML), with the files beside it"),
     "tau-bench": Kind("tau_bench", "τ-bench result file (list of records)"),
     "tau2": Kind("tau2", "τ²-bench result file (info, tasks, simulations)"),
@@ -57,6 +63,12 @@ def guessed(source: Source) -> str:
         return "tau-bench"
     if re.match(rb"\{", head) and _keys(source, b"simulations", b"tasks", b"info"):
         return "tau2"
+    if head[:4] == b"PK\x03\x04" or _keys(source, b"eval", b"samples", b"plan"):
+        return "inspect"
+    if _keys(source, b"resourceSpans"):
+        return "otel"
+    if _keys(source, b"messages") and b'"role"' in head:
+        return "openai-chat"
     raise UsageError(
         f"{source.name}: this is no result file that is known by its beginning",
         hint=f"`harness evalset import KIND FILE` takes {', '.join(KINDS)}",

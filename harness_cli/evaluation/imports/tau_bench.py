@@ -7,16 +7,10 @@ from typing import Any
 import msgspec
 
 from harness_cli.errors import BadFile
-from harness_cli.evaluation.imports.conversation import (
-    Turn,
-    last_words,
-    raw_call,
-    steps_of,
-    tail_of,
-    text_of_content,
-)
+from harness_cli.evaluation.imports.conversation import last_words, steps_of, tail_of
 from harness_cli.evaluation.imports.elements import Span, elements, kind_of, whole
 from harness_cli.evaluation.imports.imported import RECORDED, Imported, ImportOptions, Recorded
+from harness_cli.evaluation.imports.openai_messages import turns_of
 from harness_cli.evaluation.imports.source import Source, decoded, name_of
 from harness_cli.evaluation.imports.tasks import Tasks, known_ids
 from harness_cli.evaluation.imports.tau_facts import (
@@ -173,7 +167,7 @@ def _item(item_id: str, task: Task, domain: str) -> Item:
 
 
 def _recorded(record: Record, item: Item, policy_id: str, *, where: str) -> Recorded:
-    turns = [_turn(m, where=f"{where}: message {n}") for n, m in enumerate(record.traj, 1)]
+    turns = turns_of(record.traj, where=where)
     steps = steps_of(turns, policy=policy_id)
     ended = record.info.reward_info is not None
     findings = (*_outputs(record.info), *findings_of(steps, turns, item.expect.tools))
@@ -195,23 +189,6 @@ def _recorded(record: Record, item: Item, policy_id: str, *, where: str) -> Reco
         scores={"reward": record.reward},
         parts=_parts(record.info),
         findings=placed(findings, steps),
-    )
-
-
-def _turn(message: dict[str, Any], *, where: str) -> Turn:
-    role = message.get("role")
-    if role not in ("system", "user", "assistant", "tool"):
-        raise BadFile(f"{where}: the role `{role}` is none of system, user, assistant, tool")
-    calls = message.get("tool_calls") or ()
-    if not isinstance(calls, list | tuple) or not all(isinstance(c, dict) for c in calls):
-        raise BadFile(f"{where}: `tool_calls` must be a list of objects")
-    functions = [(str(c.get("id", "")), c.get("function") or {}) for c in calls]
-    return Turn(
-        role=role,
-        content=text_of_content(message.get("content")),
-        calls=tuple(raw_call(i, str(f.get("name", "")), f.get("arguments")) for i, f in functions),
-        call_id=str(message.get("tool_call_id") or ""),
-        name=str(message.get("name") or ""),
     )
 
 
