@@ -28,6 +28,7 @@ from harness_cli.evolution.session import (
 from harness_cli.evolution.show_hunk import as_text
 from harness_cli.evolution.terminal_review import Terminal, review
 from harness_cli.harness.revisions import LATEST
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Case, Proposal
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
@@ -94,7 +95,8 @@ def review_at_terminal(
     """Ask about every undecided hunk, keep what was decided in the file after each session."""
     if not interactive():
         raise NeedsPerson(
-            f"{len(pending(proposal))} hunks of `{path}` wait for a decision; this is no terminal",
+            f"{counted(len(pending(proposal)), 'hunk')} of `{path}` without a decision; "
+            "this is no terminal",
             hint=f"`harness edit review {path}` at a terminal, or decide in the file itself",
         )
     files = base_files(project, proposal)

@@ -14,6 +14,7 @@ from harness_cli.harness.prompts import BlockPreview, preview, render
 from harness_cli.harness.tokens import estimate
 from harness_cli.harness.tools import offered
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.counting import counted
 from harness_cli.records.item import Item, Overlay
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.store.project import Project
@@ -67,7 +68,7 @@ def show(asked: Asked, folder: Path, *, as_json: bool, quiet: bool) -> None:
         for message in messages:
             line(f"── {message['role']} ──\n{message['content']}\n")
     table(["block", "role", "when", "shown", "tokens"], [_row(block) for block in blocks])
-    line(f"messages ≈{counts['messages']} tokens, {len(tools)} tools ≈{counts['tools']}")
+    line(f"messages ≈{counts['messages']} tokens, {counted(len(tools), 'tool')} ≈{counts['tools']}")
     note("≈ is an estimate: one token per CJK character, one per four others")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from harness_cli.commands._show import emit_json, line, table
+from harness_cli.records.counting import counted
 from harness_cli.records.trajectory import HookEvent, Step, Trajectory
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
@@ -25,7 +26,7 @@ def show_run(name: str, folder: Path, *, as_json: bool, quiet: bool) -> None:
         line(f"{run.id} {status}")
         return
     split = f"/{config.evalset.split}" if config.evalset.split else ""
-    line(f"{run.id}  {status}  {config.evalset.name}{split}, {config.evalset.n} items")
+    line(f"{run.id}  {status}  {config.evalset.name}{split}, {counted(config.evalset.n, 'item')}")
     dirty = " (uncommitted files)" if config.dirty else ""
     line(f"harness {config.harness_id[:12]}{dirty}")
     line(f"policy {config.policy_id}  judge {config.judge_id}")

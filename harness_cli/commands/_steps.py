@@ -4,6 +4,7 @@ import json
 
 from harness_cli.commands._show import note, plain
 from harness_cli.records.chat import ChatReply
+from harness_cli.records.counting import counted
 from harness_cli.records.trajectory import HookEvent, ToolCall
 from harness_cli.runtime.session import Seen
 
@@ -25,7 +26,7 @@ def show_seen(seen: Seen) -> None:
         note(f"   hook {value.hook}: {value.outcome}{f', {value.reason}' if value.reason else ''}")
     elif seen.kind == "prompt":
         size = sum(len(str(m.get("content"))) for m in value)
-        note(f"   prompt: {len(value)} messages, {size} characters")
+        note(f"   prompt: {counted(len(value), 'message')}, {size} characters")
 
 
 def _answer(reply: ChatReply) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 app = typer.Typer(rich_markup_mode=None)
 FOUND = 2
@@ -64,7 +65,8 @@ def check(
         line(as_text([f for f in found if not quiet or f.level == "error"]))
     wrong = found if strict else errors(found)
     if form is Format.TEXT and not as_json and not quiet:
-        note(f"{len(errors(found))} errors, {len(found) - len(errors(found))} warnings")
+        bad = len(errors(found))
+        note(f"{counted(bad, 'error')}, {counted(len(found) - bad, 'warning')}")
     if wrong:
         raise typer.Exit(FOUND)
 

@@ -145,6 +145,7 @@ def review(
     from harness_cli.commands._show import emit_json, note
     from harness_cli.evolution.proposal_file import read_proposal
     from harness_cli.evolution.review import pending
+    from harness_cli.records.counting import counted
     from harness_cli.store.project import Project
 
     path = directory / file
@@ -154,7 +155,9 @@ def review(
     if as_json:
         emit_json({"proposal": proposal.id, "pending": pending(proposal)})
     elif not quiet:
-        note(f"{len(pending(proposal))} hunks undecided; apply: harness edit apply {file}")
+        note(
+            f"{counted(len(pending(proposal)), 'hunk')} undecided; apply: harness edit apply {file}"
+        )
 
 
 @app.command()

@@ -14,6 +14,7 @@ from harness_cli.commands._completing import (
     words,
 )
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
+from harness_cli.records.counting import counted
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Digest, check, seal and export evalsets."
@@ -72,9 +73,14 @@ def check(
             for text in lines:
                 line(text)
             if not quiet:
-                line(f"{name}: {len(lines)} findings" if lines else f"{name}: nothing wrong")
+                line(
+                    f"{name}: {counted(len(lines), 'finding')}"
+                    if lines
+                    else f"{name}: nothing wrong"
+                )
     if wrong:
-        raise BadFile(f"{wrong} findings in {sum(bool(v) for v in found.values())} evalsets")
+        spoiled = sum(bool(v) for v in found.values())
+        raise BadFile(f"{counted(wrong, 'finding')} in {counted(spoiled, 'evalset')}")
 
 
 @app.command()

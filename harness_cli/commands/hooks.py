@@ -7,6 +7,7 @@ import typer
 
 from harness_cli.commands._completing import hook_names, run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
     from harness_cli.records.harness import HarnessState
@@ -71,7 +72,7 @@ def try_recorded(
             for h in o.hooks
         ]
         table(("event", "step", "hook", "outcome", "reason", "about"), rows)
-        note(f"{len(found)} events, {len(spoken)} with something to say")
+        note(f"{counted(len(found), 'event')}, {len(spoken)} with something to say")
     if any(h["outcome"] == "failed" for o in found for h in o.hooks):
         raise typer.Exit(1)
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -35,7 +36,7 @@ def migrate(
         line(f"{file.path}: schema {file.schema} → {file.current}")
     if not quiet:
         word = "would move" if dry_run else "moved"
-        note(f"{word} {len(moved)} of {len(found)} files")
+        note(f"{word} {len(moved)} of {counted(len(found), 'file')}")
 
 
 def _counted(found: list[Any]) -> list[tuple[str, int, int | None, str]]:

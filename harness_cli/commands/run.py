@@ -7,6 +7,7 @@ import typer
 
 from harness_cli.commands._completing import policy_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
     from harness_cli.records.catalogue import Catalogue
@@ -198,7 +199,7 @@ def _show(done: "Trajectory", *, as_json: bool, quiet: bool) -> None:
     line(plain(done.reply))
     if not quiet:
         note(
-            f"{done.stop} by the {done.route} route, {len(done.steps)} model calls, "
+            f"{done.stop} by the {done.route} route, {counted(len(done.steps), 'model call')}, "
             f"{len(done.calls)} tool calls, {done.wall_s:.2f} s"
             + (f": {plain(done.error)}" if done.error else "")
         )

@@ -7,6 +7,7 @@ import typer
 from harness_cli.commands._completing import evalset_names, run_ids
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 app = typer.Typer(cls=DefaultGroup, rich_markup_mode=None, help="List, show, prune runs.")
 
@@ -85,7 +86,7 @@ def prune(
         for run, reason in pruned.kept:
             line(f"kept {run}: {reason}")
     word = "would drop" if dry_run else "dropped"
-    line(f"{word} {len(pruned.runs)} runs and {len(pruned.refs)} refs")
+    line(f"{word} {counted(len(pruned.runs), 'run')} and {counted(len(pruned.refs), 'ref')}")
 
 
 def _row(run: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import typer
 
 from harness_cli.commands._completing import tool_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
     from harness_cli.records.request import Request
@@ -49,7 +50,9 @@ def lock_tools(
     _show_changes(found)
     if not quiet:
         count = sum(len(tools) for tools in after.servers.values())
-        note(f"{count} tools of {len(after.servers)} servers locked in {path}")
+        note(
+            f"{counted(count, 'tool')} of {counted(len(after.servers), 'server')} locked in {path}"
+        )
 
 
 @app.command(name="check")

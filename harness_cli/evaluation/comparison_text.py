@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from harness_cli.evaluation.comparison import CategoryDelta, Comparison, MetricDelta, Side
+from harness_cli.evaluation.rubrics import NATURAL
+from harness_cli.records.counting import counted
 from harness_cli.stats.paired import Paired
 
 METRIC_COLUMNS = ("metric", "a %", "b %", "Δ points", "95 % interval", "P(Δ≤0)", "p", "pairs")
@@ -47,12 +49,12 @@ def remarks(comparison: Comparison) -> list[str]:
         found.append("regressions: " + ", ".join(_category(c) for c in worse))
     for letter, only in (("a", comparison.only_a), ("b", comparison.only_b)):
         if only:
-            found.append(f"only in {letter}: {len(only)} items ({listed(only)})")
+            found.append(f"only in {letter}: {counted(len(only), 'item')} ({listed(only)})")
     return found
 
 
 def _metric_remarks(delta: MetricDelta) -> list[str]:
-    found = []
+    found = [errors_line(delta)] if delta.metric == NATURAL and delta.mcnemar else []
     if delta.mcnemar:
         test = delta.mcnemar
         found.append(
@@ -63,8 +65,9 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
         found.append(f"{delta.metric}: t interval {low} … {high} (fewer than 100 pairs)")
     if delta.of > delta.paired.n:
         found.append(
-            f"{delta.metric}: {delta.of - delta.paired.n} of {delta.of} items unscored or errored "
-            f"on one side; counted 0 the difference is {points(delta.with_missing_as_zero)}"
+            f"{delta.metric}: {delta.of - delta.paired.n} of {counted(delta.of, 'item')} unscored "
+            "or errored on one side; counted 0 the difference is "
+            f"{points(delta.with_missing_as_zero)}"
         )
     if delta.detectable and delta.paired.sd:
         power, ties = delta.detectable.power, delta.paired.tie_rate or 0
@@ -74,6 +77,16 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
             f"of {least:.1f} points with {power:.0%} power"
         )
     return found
+
+
+def errors_line(delta: MetricDelta) -> str:
+    """Total errors of a 0/1 metric on both sides and their reduction (TR §5.5, METHODS §8).
+
+    reduction = (before - after) / before, over the items that are scored on both sides.
+    """
+    before, after = (round(delta.paired.n * (1 - (m or 0.0))) for m in (delta.mean_a, delta.mean_b))
+    less = f"{(before - after) / before:.1%} fewer" if before else "none before"
+    return f"{delta.metric}: {before} errors → {after} of {delta.paired.n}, {less}"
 
 
 def _repeat_remarks(comparison: Comparison) -> list[str]:

@@ -11,6 +11,7 @@ from harness_cli.evaluation.judging_tally import judging_lines
 from harness_cli.evaluation.junit import junit as junit  # its name at this seam
 from harness_cli.evaluation.junit import why_failed as why_failed
 from harness_cli.evaluation.role_table import ROLE_COLUMNS, role_lines, role_rows
+from harness_cli.records.counting import counted
 from harness_cli.records.run import MetricSummary, Report
 
 COLUMNS = ("metric", "mean %", "95 % interval", "scored")
@@ -68,8 +69,8 @@ def usage_line(report: Report) -> str:
     cost = usage.get("cost")
     money = "cost unknown" if cost is None else f"cost ${cost:.4f}"
     if cost is not None and usage.get("results_without_cost"):
-        money += f" + unknown for {usage['results_without_cost']} results"
-    return f"{usage.get('calls', 0)} model calls, {_tokens(usage)}, {money}"
+        money += f" + unknown for {counted(usage['results_without_cost'], 'result')}"
+    return f"{counted(usage.get('calls', 0), 'model call')}, {_tokens(usage)}, {money}"
 
 
 def judge_lines(report: Report) -> list[str]:
@@ -82,7 +83,7 @@ def _tokens(usage: dict[str, Any]) -> str:
     unknown = usage.get("results_without_usage", 0)
     if unknown and not (asked or said):
         return "tokens unknown"
-    more = f" + unknown for {unknown} results" if unknown else ""
+    more = f" + unknown for {counted(unknown, 'result')}" if unknown else ""
     return f"{asked} + {said} tokens{more}"
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from harness_cli.errors import BadFile, Stale
 from harness_cli.records.canonical import canonical_json
+from harness_cli.records.counting import counted
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import parse_json
 from harness_cli.simulator.robustness.consistency import unknown_tools
@@ -51,7 +52,8 @@ class Survey:
     def against(self, header: EvalsetHeader) -> list[str]:
         """What the header states and the items do not hold."""
         wrong = [
-            f"{self.name}: split `{split}` has {self.counts[split]} items, {HEADER} says {n}"
+            f"{self.name}: split `{split}` has {counted(self.counts[split], 'item')}, "
+            f"{HEADER} says {n}"
             for split, n in header.splits.items()
             if self.counts[split] != n
         ]

@@ -13,6 +13,7 @@ from typing import Any
 from harness_cli.errors import BadFile
 from harness_cli.evolution import json_spans, yaml_spans
 from harness_cli.evolution.text_file import Splice
+from harness_cli.records.counting import counted
 from harness_cli.records.reader import load_yaml
 
 _BROKEN = object()
@@ -106,5 +107,6 @@ def _index(parent: list[Any], key: str, where: str, name: str, *, append: bool) 
     if key.isascii() and key.isdigit() and int(key) < len(parent) + append:
         return int(key)
     raise BadFile(
-        f"{name}: nothing stands at `{where}`", hint=f"the list has {len(parent)} entries"
+        f"{name}: nothing stands at `{where}`",
+        hint=f"the list has {counted(len(parent), 'entry', 'entries')}",
     )

@@ -13,6 +13,7 @@ from harness_cli.evolution.ops import Files, after, apply_ops
 from harness_cli.evolution.proposal_file import hunk_id, hunks, now
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.evolution.unified import split_diff
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Edit, Op, Proposal
 
 
@@ -66,7 +67,8 @@ def need_decisions(proposal: Proposal, command: str) -> None:
     if open_:
         listed = ", ".join(open_[:8]) + (" …" if len(open_) > 8 else "")
         raise NeedsPerson(
-            f"{len(open_)} hunks of proposal `{proposal.id}` wait for a decision: {listed}",
+            f"{counted(len(open_), 'hunk')} of proposal `{proposal.id}` "
+            f"without a decision: {listed}",
             hint=f"`{command}` at a terminal, or a decision for each in the file",
         )
 

@@ -8,6 +8,7 @@ from harness_cli.evolution.ops import Files
 from harness_cli.evolution.proposal_file import hunks, preview
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.evolution.unified import make_diff
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Case, Edit, Op, Proposal
 
 _RED, _GREEN, _CYAN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[1m", "\x1b[0m"
@@ -50,7 +51,7 @@ def head_of(name: str, edit: Edit, op: Op, place: int, total: int) -> Iterator[s
     yield visible(f"  why: {edit.rationale}")
     if edit.predicted_fixes:
         named = ", ".join(edit.classes) or "no class"
-        yield visible(f"  should fix: {len(edit.predicted_fixes)} items ({named})")
+        yield visible(f"  should fix: {counted(len(edit.predicted_fixes), 'item')} ({named})")
     if edit.risks:
         yield visible(f"  risk: {edit.risks}")
     if op.placed is not None:

@@ -14,6 +14,7 @@ from harness_cli.harness.findings import Finding, of_error, ordered
 from harness_cli.harness.load import files_at
 from harness_cli.harness.reading import read_record, read_value
 from harness_cli.records.config import ProjectConfig
+from harness_cli.records.counting import counted
 from harness_cli.records.gates import GatesFile
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.manifest import Channel, Manifest
@@ -120,7 +121,9 @@ def check_items(file: Path, path: str, header: EvalsetHeader | None) -> Iterator
             lines.setdefault(item.id, number)
     for split, planned in (header.splits if header else {}).items():
         if counts[split] != planned:
-            message = f"split `{split}` has {counts[split]} items, the header says {planned}"
+            message = (
+                f"split `{split}` has {counted(counts[split], 'item')}, the header says {planned}"
+            )
             yield Finding(path=path, rule="evalset/count", message=message)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from harness_cli import __version__
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.harness.fixes import FIXES
+from harness_cli.records.counting import counted
 
 Level = Literal["error", "warning", "note"]
 _PLACE = re.compile(r":(?P<line>\d+)(?::(?P<column>\d+))?: ")
@@ -80,7 +81,7 @@ def bad_file(findings: Sequence[Finding]) -> BadFile:
     if len(wrong) == 1:
         return BadFile(f"{wrong[0].place}: {wrong[0].message}", hint=wrong[0].fix or None)
     lines = [f"  {f.place}: {f.message}" + (f"; {f.fix}" if f.fix else "") for f in wrong]
-    message = f"{len(wrong)} errors\n" + "\n".join(lines)
+    message = f"{counted(len(wrong), 'error')}\n" + "\n".join(lines)
     return BadFile(message, hint="`harness check` shows them with the warnings")
 
 

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness_cli.errors import JudgeError
+from harness_cli.records.counting import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def used(names: list[str], value: Any, what: str, *, least: int = 1) -> Outcome:
         label = wanted.get("name") or wanted.get("pattern")
         return Outcome(
             within(count, low, value.get("max"), what),
-            f"`{label}` used {count} times, used: {seen}",
+            f"`{label}` used {counted(count, 'time')}, used: {seen}",
         )
     listed = value if isinstance(value, list) else [value]
     if not listed:

@@ -9,6 +9,7 @@ from harness_cli.judges.bounded import search
 from harness_cli.judges.grounded.acts import declines
 from harness_cli.judges.outcome import Outcome, number, within
 from harness_cli.records.canonical import whole_numbers
+from harness_cli.records.counting import counted
 from harness_cli.records.item import Assertion
 from harness_cli.records.trajectory import StopReason, Trajectory
 
@@ -104,7 +105,7 @@ def word_count(assertion: Assertion, trajectory: Trajectory) -> Outcome:
         passed = within(count, value.get("min"), value.get("max"), "word-count")
     else:
         passed = count == number(value, "word-count")
-    return Outcome(passed, f"{count} words")
+    return Outcome(passed, f"{counted(count, 'word')}")
 
 
 def count_words(text: str) -> int:

@@ -8,6 +8,7 @@ from harness_cli.errors import JudgeError
 from harness_cli.judges.outcome import Outcome, matches, named, used, within
 from harness_cli.judges.text_checks import listed
 from harness_cli.records.canonical import canonical_json
+from harness_cli.records.counting import counted
 from harness_cli.records.item import Assertion
 from harness_cli.records.trajectory import Trajectory
 
@@ -147,4 +148,4 @@ def step_count(assertion: Assertion, trajectory: Trajectory) -> Outcome:
     if "name" in value or "pattern" in value:
         names = [n for n in names if matches(n, value)]
     passed = within(len(names), value.get("min"), value.get("max"), assertion.type)
-    return Outcome(passed, f"{len(names)} steps")
+    return Outcome(passed, f"{counted(len(names), 'step')}")

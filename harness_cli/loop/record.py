@@ -12,6 +12,7 @@ from harness_cli.evolution.advice import Advice, Stage, advise
 from harness_cli.evolution.credit import Outcome, outcomes
 from harness_cli.evolution.proposal_file import hunks
 from harness_cli.evolution.single_use import applied_proposals
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Diagnosis, Proposal
 from harness_cli.records.reader import read_json
 from harness_cli.records.run import Report, RunConfig
@@ -158,7 +159,7 @@ def said(diagnosis: Diagnosis | None) -> str:
         return ""
     large = [c for c in diagnosis.clusters if c.systematic][:2]
     if not large:
-        return f"{diagnosis.failures} failures, none systematic"
+        return f"{counted(diagnosis.failures, 'failure')}, none systematic"
     return "; ".join(f"{c.label} ({c.size})" for c in large)
 
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from harness_cli.records.counting import counted
 from harness_cli.release.channels import list_channels, list_manifests, pair_of, proven_pairs
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
@@ -112,7 +113,7 @@ def unreviewed(project: Project) -> list[Waiting]:
         if open_:
             found.append(
                 Waiting(
-                    what=f"{path.name}: {open_} hunks undecided",
+                    what=f"{path.name}: {counted(open_, 'hunk')} undecided",
                     who="a reviewer",
                     command=f"harness edit apply {path.name}",
                 )

@@ -20,6 +20,7 @@ from harness_cli.models.identity import policy_id
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.chat import ChatReply, ChatRequest, Message, RawToolCall
 from harness_cli.records.config import PolicyConfig
+from harness_cli.records.counting import counted
 from harness_cli.records.reader import read_yaml
 
 Said = ChatReply | str | Exception
@@ -94,7 +95,9 @@ class ScriptedPolicy:
         count = len(self._replies)
         if self._next >= count and not (self._repeat and count):
             raise ProviderError.of(
-                "bad_request", f"the script has only {count} replies", retryable=False
+                "bad_request",
+                f"the script has only {counted(count, 'reply', 'replies')}",
+                retryable=False,
             )
         entry = self._replies[self._next % count]
         self._next += 1

@@ -161,7 +161,7 @@ def test_evalsets_are_listed_checked_digested_sealed_and_exported(project):
     assert "a look" in (project.evalsets / "seal.log.jsonl").read_text()
     file = project.evalsets / "bench/items.jsonl"
     file.write_text(file.read_text().replace("today", "tonight"))
-    with pytest.raises(UsageError, match="1 findings in 1 evalsets"):
+    with pytest.raises(UsageError, match="1 finding in 1 evalset"):
         harness("evalset", "check")
 
 

@@ -22,6 +22,7 @@ from harness_cli.evolution.propose.lookups import tool_edits
 from harness_cli.evolution.propose.memory import Rejection, is_rejected
 from harness_cli.evolution.propose.routing import skill_edits
 from harness_cli.evolution.propose.vocabulary import vocabulary_edits
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Edit
 
 NAME = "deterministic"
@@ -57,7 +58,9 @@ def propose(ground: Ground, *, rejected: Iterable[Rejection] = (), most: int = E
         else:
             dropped.append((edit.id, fault))
     chosen = within_budget(kept, most=most)
-    dropped += [(e.id, f"beyond the budget of {most} edits") for e in kept if e not in chosen]
+    dropped += [
+        (e.id, f"beyond the budget of {counted(most, 'edit')}") for e in kept if e not in chosen
+    ]
     return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from harness_cli.evolution.ops import Files, apply_ops
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.evolution.unified import lines_of
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Edit
 
 WORDS = 5
@@ -76,7 +77,7 @@ def fault_of(files: Files, edit: Edit, leaks: LeakCheck) -> str | None:
     if copied is not None:
         return f"copies a dev item word for word: `{copied}`"
     if len(added) > CHARACTERS + sum(len(files.get(op.path, b"")) for op in edit.ops[:1]) // 10:
-        return f"adds {len(added)} characters, too many for one edit"
+        return f"adds {counted(len(added), 'character')}, too many for one edit"
     return None
 
 

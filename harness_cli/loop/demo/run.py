@@ -10,6 +10,7 @@ from harness_cli.loop.demo.record import Demo, Narrator
 from harness_cli.loop.demo.stages import EVALSET, SPLIT, Loop, base_stage, evolution_stage
 from harness_cli.loop.record import evolution_record
 from harness_cli.loop.scaffold import make_project
+from harness_cli.records.counting import counted
 from harness_cli.release.channels import read_channel
 from harness_cli.release.rollback import roll_back
 from harness_cli.release.verify import verified, verify
@@ -123,5 +124,7 @@ def check_served(loop: Loop) -> bool:
     for check in wrong:
         narrator.say(f"   WRONG {check.what}: {check.detail}")
     held = len(checks) - len(wrong) - len(open_)
-    narrator.say(f"   {held} of {len(checks)} checks made anew, {len(open_)} not re-checked")
+    narrator.say(
+        f"   {held} of {counted(len(checks), 'check')} made anew, {len(open_)} not re-checked"
+    )
     return verified(checks)

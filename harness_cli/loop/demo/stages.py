@@ -15,6 +15,7 @@ from harness_cli.evolution.propose.memory import remember
 from harness_cli.evolution.review import accept_by_script, decide
 from harness_cli.evolution.session import Examined, diagnose_run, examine, ground_of
 from harness_cli.loop.demo.record import Narrator, Stage
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Diagnosis, Proposal
 from harness_cli.release.session import Done, Wish, run_promotion
 from harness_cli.store.project import Project
@@ -126,7 +127,9 @@ def diagnosed(loop: Loop, seen: Examined) -> Diagnosis:
             for c in made.clusters[:6]
         ],
     )
-    loop.narrator.say(f"   unexplained: {made.unexplained:.0%} of {made.failures} failures")
+    loop.narrator.say(
+        f"   unexplained: {made.unexplained:.0%} of {counted(made.failures, 'failure')}"
+    )
     return made
 
 
@@ -136,7 +139,9 @@ async def proposed(loop: Loop, seen: Examined, diagnosis: Diagnosis) -> Proposal
     made = await make_proposal(loop.project, seen, ground_of(seen, diagnosis), policy=None)
     for edit in made.proposal.edits:
         fixes = len(edit.predicted_fixes)
-        loop.narrator.say(f"   {edit.module}: {edit.rationale} (predicts {fixes} fixes)")
+        loop.narrator.say(
+            f"   {edit.module}: {edit.rationale} (predicts {counted(fixes, 'fix', 'fixes')})"
+        )
     for name, why in made.dropped[:3]:
         loop.narrator.say(f"   held back: {name}: {why}")
     if not made.proposal.edits:
@@ -153,8 +158,8 @@ def confirmed(loop: Loop, proposal: Proposal, number: int) -> Applied:
     write_proposal(loop.project.root / path, decided)
     applied = apply(loop.project, decided)
     loop.narrator.say(
-        f"   {len(decided.edits)} edits accepted by script (recorded so, it is no approval); "
-        f"commit {applied.commit[:12]} on {applied.branch}"
+        f"   {counted(len(decided.edits), 'edit')} accepted by script "
+        f"(recorded so, it is no approval); commit {applied.commit[:12]} on {applied.branch}"
     )
     return applied
 
@@ -185,7 +190,7 @@ def compared(loop: Loop, outcome: Outcome) -> Comparison:
             if m.metric in SHOWN
         ],
     )
-    loop.narrator.say(f"   {len(made.fixed)} items fixed, {len(made.broken)} broken")
+    loop.narrator.say(f"   {counted(len(made.fixed), 'item')} fixed, {len(made.broken)} broken")
     return made
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.gates.facts import Facts, broken, missing_run, result
 
@@ -32,7 +33,7 @@ def check(gate: Gate, facts: Facts) -> GateResult:
         return result(
             gate,
             "INCONCLUSIVE",
-            f"{len(measured)} measured requests, fewer than {gate.minimum_n}",
+            f"{counted(len(measured), 'measured request')}, fewer than {gate.minimum_n}",
             needs=f"n = {gate.minimum_n}",
             n=len(measured),
         )

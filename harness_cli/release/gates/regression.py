@@ -3,6 +3,7 @@
 from math import ceil
 from typing import Any
 
+from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.evidence import RunEvidence
 from harness_cli.release.gates.facts import Facts, broken, missing_run, result, scores_by_item
@@ -26,7 +27,7 @@ def check(gate: Gate, facts: Facts) -> GateResult:
         return result(
             gate,
             "INCONCLUSIVE",
-            f"{len(new)} scored items, fewer than {gate.minimum_n}",
+            f"{counted(len(new), 'scored item')}, fewer than {gate.minimum_n}",
             needs=f"n = {gate.minimum_n}",
             n=len(new),
         )
@@ -43,7 +44,8 @@ def check(gate: Gate, facts: Facts) -> GateResult:
         return result(
             gate,
             "PASS",
-            f"{gate.metric} {mean:.4f} on {len(new)} items; no incumbent to regress from",
+            f"{gate.metric} {mean:.4f} on {counted(len(new), 'item')}; "
+            "no incumbent to regress from",
             mean=round(mean, 6),
             n=len(new),
         )
@@ -77,7 +79,8 @@ def against(gate: Gate, run: RunEvidence, new: dict[str, float], old: RunEvidenc
         return result(
             gate,
             "INCONCLUSIVE",
-            f"{len(items)} items in common with the incumbent, fewer than {gate.minimum_n}",
+            f"{counted(len(items), 'item')} in common with the incumbent, "
+            f"fewer than {gate.minimum_n}",
             needs=f"n = {gate.minimum_n} on the same items",
             n=len(items),
         )
@@ -102,21 +105,30 @@ def against(gate: Gate, run: RunEvidence, new: dict[str, float], old: RunEvidenc
         return result(gate, "FAIL", f"must-pass items broke: {', '.join(protected[:5])}", **numbers)
     if gate.max_regressed is not None and len(broke) > gate.max_regressed:
         return result(
-            gate, "FAIL", f"{len(broke)} items broke, more than {gate.max_regressed}", **numbers
+            gate,
+            "FAIL",
+            f"{counted(len(broke), 'item')} broke, more than {gate.max_regressed}",
+            **numbers,
         )
     if low >= -gate.margin:
         return result(
-            gate, "PASS", f"{shown} on {len(items)} items, above −{gate.margin:g}", **numbers
+            gate,
+            "PASS",
+            f"{shown} on {counted(len(items), 'item')}, above −{gate.margin:g}",
+            **numbers,
         )
     if high < -gate.margin:
         return result(
-            gate, "FAIL", f"{shown} on {len(items)} items, below −{gate.margin:g}", **numbers
+            gate,
+            "FAIL",
+            f"{shown} on {counted(len(items), 'item')}, below −{gate.margin:g}",
+            **numbers,
         )
     wanted = n_that_decides(difference, gate.margin)
     return result(
         gate,
         "INCONCLUSIVE",
-        f"{shown} on {len(items)} items straddles −{gate.margin:g}",
+        f"{shown} on {counted(len(items), 'item')} straddles −{gate.margin:g}",
         needs=f"about n = {wanted}" if wanted else "a better candidate: no n decides this one",
         **numbers,
     )

@@ -1,5 +1,6 @@
 """Gates on how the candidate stands rather than how it scores: tools, provenance, people."""
 
+from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.gates.facts import Facts, result
 
@@ -40,7 +41,7 @@ def approvals(gate: Gate, facts: Facts) -> GateResult:
         return result(
             gate,
             "PENDING",
-            f"{len(named)} of {gate.approvals} approvals",
+            f"{len(named)} of {counted(gate.approvals, 'approval')}",
             needs="harness promote --approve NAME",
         )
     return result(gate, "PASS", f"approved by {', '.join(named)}", by=named)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from harness_cli.records.counting import counted
 from harness_cli.runtime.arguments import same_call
 from harness_cli.runtime.hooks.check_text import Found
 from harness_cli.runtime.hooks.moment import Asked, Moment, Objection
@@ -85,10 +86,10 @@ def loop_stop(limit: int = 3) -> Found:
         asked, seen = moment.asked_calls(), _counted(moment)
         seen.update(_key(a) for a in asked)
         if asked and max(seen[_key(a)] for a in asked) >= limit:
-            return Objection(reason=f"the same call was made {limit} times")
+            return Objection(reason=f"the same call was made {counted(limit, 'time')}")
         text = (moment.answer.content or "").strip() if moment.answer else ""
         if text and not asked and moment.said.count(text) + 1 >= limit:
-            return Objection(reason=f"the same refused text was proposed {limit} times")
+            return Objection(reason=f"the same refused text was proposed {counted(limit, 'time')}")
         return None
 
     return check

@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness_cli.errors import HookError
 from harness_cli.harness.conditions import holds
+from harness_cli.records.counting import counted
 from harness_cli.records.harness import HookAction
 from harness_cli.records.trajectory import HookEvent, ToolErrorKind, ToolResult
 from harness_cli.runtime.hooks.command import Decision, Workshop, run_command
@@ -120,7 +121,7 @@ def _settle(
         action = "allow" if decision.open else _closed(hook.action)
     if action == "retry" and not ledger.retry(hook):
         action, outcome = "fallback", "fallback" if outcome == "retry" else outcome
-        reason = f"{reason} (after {hook.max_retries} retries)"
+        reason = f"{reason} (after {counted(hook.max_retries, 'retry', 'retries')})"
     _apply(decision, moment)
     ruling.events.append(
         HookEvent(
