@@ -172,10 +172,10 @@ def read_answer(text: str) -> tuple[Edit, ...]:
         raise BadFile(f"the answer does not fit: {exc}") from exc
     except msgspec.DecodeError as exc:
         raise BadFile(f"the answer is no JSON: {exc}") from exc
-    return tuple(_undecided(edit) for edit in answer.edits)
+    return tuple(undecided(edit) for edit in answer.edits)
 
 
-def _undecided(edit: Edit) -> Edit:
+def undecided(edit: Edit) -> Edit:
     """A model decides nothing, and places nothing by likeness itself."""
     ops = tuple(msgspec.structs.replace(o, decision=Decision(), placed=None) for o in edit.ops)
     return msgspec.structs.replace(edit, ops=ops)

@@ -2,12 +2,15 @@
 
 from typing import NamedTuple
 
+from harness_cli.errors import HarnessError
 from harness_cli.evolution.proposal_file import new_proposal
 from harness_cli.evolution.propose import deterministic
+from harness_cli.evolution.propose.agent import propose_as_agent
+from harness_cli.evolution.propose.deterministic import Proposed
 from harness_cli.evolution.propose.drafts import Ground
 from harness_cli.evolution.propose.guard import EDITS
 from harness_cli.evolution.propose.llm import propose_with_model
-from harness_cli.evolution.propose.memory import rejections
+from harness_cli.evolution.propose.memory import Rejection, rejections
 from harness_cli.evolution.session import Examined
 from harness_cli.models.open import open_policy
 from harness_cli.records.counting import counted
@@ -37,12 +40,7 @@ async def make_proposal(
             deterministic.NAME,
         )
     else:
-        model = open_policy(*project.policy(name), root=project.root)
-        try:
-            found = await propose_with_model(model, ground, rejected=known, most=most)
-        finally:
-            await model.close()
-        proposer = model.id
+        found, proposer = await _by_model(project, name, ground, known, most)
     proposal = new_proposal(
         found.edits,
         base=seen.config.harness_id,
@@ -52,6 +50,24 @@ async def make_proposal(
         note="" if found.edits else why_nothing(ground.diagnosis, found.dropped),
     )
     return Made(proposal, found.dropped)
+
+
+async def _by_model(
+    project: Project, name: str, ground: Ground, known: list[Rejection], most: int
+) -> tuple[Proposed, str]:
+    """As an agent with tools; from one prompt where the model submits nothing that way."""
+    policy, config = project.policy(name)
+    model = open_policy(policy, config, root=project.root)
+    try:
+        try:
+            found = await propose_as_agent(model, config, ground, rejected=known, most=most)
+        except HarnessError as exc:  # it calls no tools, or not the one that counts
+            found = await propose_with_model(model, ground, rejected=known, most=most)
+            dropped = (("as an agent", str(exc)), *found.dropped)
+            found = found._replace(dropped=dropped)
+    finally:
+        await model.close()
+    return found, model.id
 
 
 def why_nothing(diagnosis: Diagnosis, dropped: tuple[tuple[str, str], ...]) -> str:
