@@ -10,7 +10,7 @@ from harness_cli.records.canonical import write_json
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.noise import GateOutlook, MetricNoise, Noise
 from harness_cli.records.reader import read_json, read_yaml
-from harness_cli.records.run import RunConfig
+from harness_cli.records.run import EvalsetRef, RunConfig
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.noise import noise_of
 from harness_cli.stats.power import can_pass, gate_items_needed, noninferiority_power
@@ -51,7 +51,7 @@ def measure(runs: Sequence[RunFolder], gates: Iterable[Gate] = ()) -> Noise:
         repeat=first.repeat if len(runs) > 1 else 1,
         same_rollouts=sum(alike) / len(alike) if alike else None,
         metrics=metrics,
-        gates=outlooks(gates, first, metrics),
+        gates=outlooks(gates, first.evalset, metrics),
     )
 
 
@@ -100,27 +100,45 @@ def read_gates(path: Path) -> tuple[Gate, ...]:
 
 
 def outlooks(
-    gates: Iterable[Gate], config: RunConfig, metrics: Sequence[MetricNoise]
+    gates: Iterable[Gate],
+    evalset: EvalsetRef,
+    metrics: Sequence[MetricNoise],
+    *,
+    n: int | None = None,
 ) -> tuple[GateOutlook, ...]:
-    """Of each non-inferiority gate on this evalset: whether it can pass, and the n it needs."""
+    """Of each non-inferiority gate on this evalset: whether it can pass, and the n it needs.
+
+    `n` items are planned; by default as many as the noise was measured on. The noise is the least
+    spread a comparison can have: real changes add to it.
+    """
     named = {m.metric: m for m in metrics}
     found = []
     for gate in gates:
         noise = named.get("pass" if gate.metric == "passed" else gate.metric)
-        if noise is None or gate.kind not in NONINFERIORITY or not _on(gate, config):
+        if noise is None or gate.kind not in NONINFERIORITY or not _on(gate, evalset):
             continue
+        items = n or noise.items
         found.append(
             GateOutlook(
                 gate=gate.name,
                 metric=gate.metric,
                 margin=gate.margin,
-                n=noise.items,
-                can_pass=can_pass(noise.items, noise.sd, gate.margin),
-                power=noninferiority_power(noise.items, noise.sd, gate.margin),
+                n=items,
+                can_pass=can_pass(items, noise.sd, gate.margin),
+                power=noninferiority_power(items, noise.sd, gate.margin),
                 needed=gate_items_needed(noise.sd, gate.margin),
             )
         )
     return tuple(found)
+
+
+def forecast(store: RunStore, config: RunConfig, gates: Iterable[Gate]) -> tuple[GateOutlook, ...]:
+    """What the newest noise floor that fits a run leaves of gates over the whole split; empty
+    where no A/A run was made."""
+    noise = find(store, config)
+    if noise is None:
+        return ()
+    return outlooks(gates, noise.evalset, noise.metrics, n=noise.evalset.n)
 
 
 def measured_with(project: Project, runs: Sequence[RunFolder]) -> Noise:
@@ -130,8 +148,8 @@ def measured_with(project: Project, runs: Sequence[RunFolder]) -> Noise:
     return noise
 
 
-def _on(gate: Gate, config: RunConfig) -> bool:
-    return gate.evalset == config.evalset.name and gate.split in (None, config.evalset.split)
+def _on(gate: Gate, evalset: EvalsetRef) -> bool:
+    return gate.evalset == evalset.name and gate.split in (None, evalset.split)
 
 
 def _fits(noise: Noise, config: RunConfig, *, harness_too: bool) -> bool:

@@ -1,7 +1,7 @@
 """A noise floor in rows and words."""
 
 from harness_cli.evaluation.comparison_text import chance, percent
-from harness_cli.records.noise import Noise
+from harness_cli.records.noise import GateOutlook, Noise
 
 COLUMNS = ("metric", "mean %", "ties %", "sd of Δ", "noise ± points", "sees Δ of", "least p", "n")
 GATE_COLUMNS = ("gate", "metric", "margin", "n", "can pass", "chance if equal", "n for 80 %")
@@ -54,3 +54,13 @@ def remarks(noise: Noise) -> list[str]:
         if not g.can_pass
     ]
     return found
+
+
+def forecast_line(gate: GateOutlook) -> str:
+    """One gate before its run: the chance that an equal candidate passes, and the n for 80 %."""
+    chance_of = f"{100 * gate.power:.0f} %" if gate.can_pass else "no chance even without Δ"
+    needed = "" if gate.needed is None else f", n = {gate.needed} for 80 %"
+    return (
+        f"noise: {gate.gate} on {gate.n} items within {gate.margin:g}: {chance_of} that an equal "
+        f"candidate passes{needed}"
+    )

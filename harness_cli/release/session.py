@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import msgspec
 
 from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.noise import forecast
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Approval
+from harness_cli.records.noise import GateOutlook
 from harness_cli.release.candidate import pair_of_run, read_gates
 from harness_cli.release.drift import drifted_tools
 from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
@@ -15,7 +17,7 @@ from harness_cli.release.measure import Needed, hopeless, measure, needed
 from harness_cli.release.promote import Promotion, judge_candidate, promote, record_approval
 from harness_cli.release.rollback import now, who
 from harness_cli.store.project import Project
-from harness_cli.store.runs import RunFolder
+from harness_cli.store.runs import RunFolder, RunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None = None
     incumbent: str | None = None
     hint: str = ""
+    outlook: tuple[GateOutlook, ...] = ()
+    """With --plan, where an A/A run of the pair is there."""
 
 
 async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -> Done:
@@ -81,7 +85,14 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
         result = promote(chosen, facts, at=now(), by=wish.approve or who(project))
     else:
         result = judge_candidate(chosen, facts)
-    return summary(chosen, result, wanted, hint)
+    done = summary(chosen, result, wanted, hint)
+    return msgspec.structs.replace(done, outlook=outlook(chosen)) if wish.plan else done
+
+
+def outlook(chosen: Candidate) -> tuple[GateOutlook, ...]:
+    """What the noise floor of an A/A run leaves of the gates, before anything is spent."""
+    store = RunStore(chosen.project.runs)
+    return forecast(store, chosen.named.config(), chosen.gates.gates)
 
 
 def summary(chosen: Candidate, result: Promotion, wanted: list[Needed], hint: str) -> Done:

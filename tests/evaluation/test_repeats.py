@@ -13,7 +13,8 @@ from harness_cli.errors import UsageError
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.comparison_text import markdown, remarks
-from harness_cli.evaluation.noise import find, floor, kept, measure
+from harness_cli.evaluation.noise import find, floor, forecast, keep, kept, measure
+from harness_cli.evaluation.noise_text import forecast_line
 from harness_cli.evaluation.repeats import (
     RepeatTally,
     check_need,
@@ -213,6 +214,13 @@ def test_the_floor_of_two_runs_is_kept_beside_them_and_scales_with_n(project):
     (outlook,) = found.gates
     assert not outlook.can_pass
     assert outlook.needed > 1000
+    assert "no chance even without Δ" in forecast_line(outlook)
+    keep([a, b], found)
+    (whole,) = forecast(RunStore(project / ".harness" / "runs"), a.config(), [gate])
+    assert (whole.n, whole.needed) == (60, outlook.needed)
+    assert (
+        forecast(RunStore(project / ".harness" / "runs"), config("x", judge_id="j"), [gate]) == ()
+    )
 
 
 def test_one_run_alone_has_no_noise_unless_its_items_repeat(project):
@@ -231,8 +239,6 @@ def test_one_run_alone_has_no_noise_unless_its_items_repeat(project):
 
 def test_compare_holds_a_difference_against_the_newest_floor_that_fits(project):
     runs = [write_run(project, f"r{n}", noisy(4 + n), seed=n) for n in range(3)]
-    from harness_cli.evaluation.noise import keep
-
     noise = measure(runs[:2])
     keep(runs[:2], noise)
     assert kept(runs[0]) == noise
