@@ -10,6 +10,8 @@ from harness_cli.records.item import Assertion
 from harness_cli.records.verdict import AssertionResult, ItemResult
 
 IFEVAL = "ifeval"
+NATURAL = "naturalness"
+"""An assertion that is a metric of METHODS §2 by itself."""
 POOLED = ("instruction_strict", "instruction_loose")
 """Metrics whose mean is over the instructions of all items, not over items."""
 
@@ -21,7 +23,9 @@ def assertion_scores(assertions: Sequence[Assertion], results: Sequence[Assertio
     given = [(a, r) for a, r in zip(assertions, results, strict=False)]
     rubrics = [(a.metric, r.passed) for a, r in given if a.metric]
     instructions = [r for a, r in given if a.type == IFEVAL]
-    return {**rubric_scores(rubrics), **instruction_scores(instructions)}
+    spoken = [r.passed for a, r in given if a.type == NATURAL and not a.metric]
+    natural = {NATURAL: _share(spoken)} if spoken else {}
+    return {**rubric_scores(rubrics), **instruction_scores(instructions), **natural}
 
 
 def rubric_scores(rubrics: Sequence[tuple[str, bool | None]]) -> Scores:

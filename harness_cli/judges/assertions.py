@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from harness_cli.errors import JudgeError
 from harness_cli.judges import text_checks, trajectory_checks
 from harness_cli.judges.ifeval.assertion import ifeval
+from harness_cli.judges.naturalness import naturalness
 from harness_cli.judges.outcome import Outcome
 from harness_cli.records.item import Assertion, Item
 from harness_cli.records.trajectory import Trajectory
@@ -37,6 +38,7 @@ CHECKS: Mapping[str, Check] = {
     "finish-reason": text_checks.finish_reason,
     "is-refusal": text_checks.is_refusal,
     "ifeval": ifeval,
+    "naturalness": naturalness,
     "skill-used": trajectory_checks.skill_used,
     "tool-call-f1": trajectory_checks.tool_call_f1,
     "trajectory:tool-used": trajectory_checks.tool_used,

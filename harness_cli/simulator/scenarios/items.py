@@ -40,13 +40,20 @@ _FRESH = 40
 
 
 def make_items(
-    library: Library, world: Catalogue, split: str, *, seed: int, total: int, prefix: str = "lsq"
+    library: Library,
+    world: Catalogue,
+    split: str,
+    *,
+    seed: int,
+    total: int,
+    prefix: str = "lsq",
+    mix: Mapping[str, float] = MIX,
 ) -> list[Item]:
-    """`total` items of one split in the mix of `MIX`, shuffled, with ids in that order."""
+    """`total` items of one split in a mix of categories, shuffled, with ids in that order."""
     scene = Scene(world, library.context, split)
     drafts: list[Item] = []
     seen: set[str] = set()
-    for category, count in shares(MIX, total).items():
+    for category, count in shares(mix, total).items():
         drafts += _of_category(library, scene, category, count, seed, seen)
     generator(seed, split, prefix, "order").shuffle(drafts)
     offset = 0 if split == "dev" else SIZES["dev"]

@@ -1,4 +1,4 @@
-"""The evalsets that ship: live_stream_qa, deploy_replay, general_instructions."""
+"""The evalsets that ship: live_stream_qa, deploy_replay, general_instructions, harness_edit."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,6 +7,7 @@ import msgspec
 
 from harness_cli.records.item import EvalsetHeader, Item, Seal
 from harness_cli.simulator.scenarios.files import write_evalset
+from harness_cli.simulator.scenarios.held_out import held_out_items, held_out_library
 from harness_cli.simulator.scenarios.instructions import instruction_items
 from harness_cli.simulator.scenarios.items import SIZES, make_items
 from harness_cli.simulator.scenarios.library import read_library
@@ -65,6 +66,22 @@ def write_all(source: Path, out: Path, seed: int) -> Iterator[tuple[str, Mapping
     )
     bare = instruction_items(seed)
     header = write_evalset(out / header.name, header, bare, note=note)
+    yield header.name, header.splits
+
+    header = EvalsetHeader(
+        name="harness_edit",
+        version="1",
+        licence="Apache-2.0",
+        provenance=made,
+        metrics=("naturalness", "accuracy", "effectiveness", "avg"),
+        seal=Seal(splits=("test",)),
+        notes=(
+            "Held-out protocol for edits of the harness (TR §5.5): dev is for diagnosis and "
+            "editing, test is sealed. Its phrasings stand in no other set."
+        ),
+    )
+    held = held_out_items(held_out_library(library, source / "scenarios"), world, seed=seed + 2)
+    header = write_evalset(out / header.name, header, held, note=note, compact=True)
     yield header.name, header.splits
 
 
