@@ -137,6 +137,8 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset export", "shop --split dev", OK),
     ("evalset synth", "no_such_set", {2}),
     ("evalset import", "tau-bench dialogues.json", OK),
+    ("export inspect", "-o log.json", OK),
+    ("export junit", "-o units.xml", OK),
     ("judge agree", "labels.jsonl --evalset shop", OK),
     ("diagnose", "--judge grounded --labels labels.jsonl --evalset shop", OK),
     ("edit", "--judge grounded --plan-only", {2}),
