@@ -1,4 +1,4 @@
-"""What `harness edit credit` and `harness edit prune` show."""
+"""What `harness edit credit`, `prune` and `heldout` show."""
 
 import asyncio
 from pathlib import Path
@@ -8,6 +8,7 @@ from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.evolution.crediting import CreditReport, credited, find_around
 from harness_cli.evolution.prune import prune
+from harness_cli.loop.heldout import Asked, study
 from harness_cli.records.counting import counted
 from harness_cli.store.project import Project
 
@@ -63,3 +64,32 @@ def propose_pruning(project: Project, output: Path | None, *, as_json: bool, qui
     line(str(path))
     if not quiet:
         note(f"{counted(len(proposal.edits), 'edit')}; decide and apply: harness edit apply {path}")
+
+
+def show_heldout(project: Project, asked: Asked, *, as_json: bool, quiet: bool) -> None:
+    """Run the held-out study and print its rows as TR Table 8 has them."""
+    silent = as_json or quiet
+    say = (lambda words: None) if silent else note  # noqa: ARG005  a silent listener
+    with progress(quiet=silent) as observe:
+        done = asyncio.run(study(project, asked, say, observe))
+    if as_json:
+        emit_json(done)
+        return
+    for opened in done.opened_before:
+        note(f"note: {opened.split} was opened before, {opened.at} by {opened.by}: {opened.why}")
+    table(
+        ["policy", "errors before", "after", "error reduction", "p", "without a score"],
+        [
+            [
+                row.policy,
+                f"{row.before.errors} of {row.before.scored}",
+                f"{row.after.errors} of {row.after.scored}",
+                None if row.reduction is None else f"{row.reduction:.1%}",
+                None if row.mcnemar is None else f"{row.mcnemar.p:.4f}",
+                f"{row.before.missing}, {row.after.missing}",
+            ]
+            for row in done.rows
+        ],
+    )
+    if not quiet:
+        note("errors: replies the deterministic naturalness check objects to; p: exact McNemar")

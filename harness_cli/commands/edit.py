@@ -224,3 +224,39 @@ def prune(
     propose_pruning(
         Project.find(directory), output and directory / output, as_json=as_json, quiet=quiet
     )
+
+
+@app.command()
+def heldout(
+    before: Annotated[str, typer.Option(metavar="REV", help="The harness before the edits.")],
+    after: Annotated[str, typer.Option(metavar="REV", help="The harness after them.")],
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why the sealed split is opened; logged for good.")
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A policy; repeat for several.", autocompletion=policy_names),
+    ] = None,
+    evalset: Annotated[str, typer.Option(help="The held-out evalset.")] = "harness_edit",
+    split: Annotated[str, typer.Option(help="Its sealed split.")] = "test",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first items.")] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Errors before and after the same edits on a sealed split, for one or several policies."""
+    from harness_cli.commands._crediting import show_heldout
+    from harness_cli.loop.heldout import Asked, policies_of
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    asked = Asked(
+        before=before,
+        after=after,
+        policies=policies_of(project, policy),
+        reason=reason,
+        evalset=evalset,
+        split=split,
+        limit=limit,
+    )
+    show_heldout(project, asked, as_json=as_json, quiet=quiet)

@@ -115,6 +115,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("edit apply", "plan.yaml", PERSON),
     ("edit credit", "", {2}),
     ("edit prune", "-o pruned.yaml", OK),
+    ("edit heldout", "--before HEAD --after HEAD --evalset shop --reason r", {2}),
     ("evolve", "--evalset shop", PERSON),
     ("promote", "--plan", OK),
     ("promote", "--no-run --dry-run", {3, 10, 11}),
