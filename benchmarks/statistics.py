@@ -1,5 +1,6 @@
 """The exact paired bootstrap over `scipy.stats.bootstrap`, and an A/B report of a million users."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.floor import result
+from benchmarks.process import run
 from harness_cli.stats.bootstrap import exact_mean
 from harness_cli.stats.online import ratio_uplift
 
+HARNESS = [sys.executable, "-m", "harness_cli.main"]
+ASKED = [word for m in ("gmv", "orders", "turns>1", "gmv/orders") for word in ("--metric", m)]
 ITEMS = 978
 RESAMPLES = 10_000
 
@@ -29,6 +33,11 @@ def measurements(folder: Path, *, quick: bool) -> Iterator[dict]:
     took = median(cpu(uplift, *synthetic_arms(users)) for _ in range(1 if quick else 3))
     how = f"CPU seconds, {users:,} synthetic users at 9 : 1, amounts, {RESAMPLES:,} resamples"
     yield result("uplift of GMV per user with its interval", took, "<= 5", took <= 5, how)
+    path = folder / "users.parquet"
+    table(users).to_parquet(path, index=False)
+    took = run([*HARNESS, "ab", "report", path, "--control", "react", *ASKED]).cpu_s
+    how = f"whole process on a Parquet of {users:,} synthetic users, four metrics"
+    yield result("CPU seconds of `harness ab report`", took, "<= 15", took <= 15, how)
 
 
 def binary_runs(n: int) -> tuple[Any, Any]:
@@ -62,6 +71,24 @@ def synthetic_arms(users: int) -> tuple[Any, Any]:
         return np.column_stack([spent, np.ones(n)])
 
     return arm(users * 9 // 10, 1.0), arm(users // 10, 1.05)
+
+
+def table(users: int) -> Any:
+    """The same users as a file has them."""
+    import pandas as pd
+
+    control, treatment = synthetic_arms(users)
+    rng = np.random.default_rng(2)
+    gmv = np.round(np.concatenate([control[:, 0], treatment[:, 0]]), 2)
+    return pd.DataFrame(
+        {
+            "user_id": [f"u{n:08d}" for n in range(len(gmv))],
+            "arm": np.repeat(["react", "harness"], [len(control), len(treatment)]),
+            "gmv": gmv,
+            "orders": np.where(gmv > 0, 1 + rng.poisson(0.3, len(gmv)), 0),
+            "turns": 1 + rng.poisson(0.6, len(gmv)),
+        }
+    )
 
 
 def uplift(control: Any, treatment: Any) -> None:
