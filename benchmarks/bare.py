@@ -36,8 +36,10 @@ async def one_item(session: aiohttp.ClientSession, url: str, n: int) -> None:
     await ask(session, url, messages)
 
 
-async def ask(session: aiohttp.ClientSession, url: str, messages: list) -> dict:
-    body = {"model": "stub", "messages": messages, "tools": TOOLS, "stream": True}
+async def ask(
+    session: aiohttp.ClientSession, url: str, messages: list, tools: list = TOOLS
+) -> dict:
+    body = {"model": "stub", "messages": messages, "tools": tools, "stream": True}
     call: dict = {"function": {"arguments": ""}}
     async with session.post(url, json=body) as response:
         async for line in response.content:
