@@ -35,7 +35,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_regressed: Count | None = None
     accept_judges: tuple[str, ...] = ()
     agreement: dict[str, Share] = {}
-    """Metric → agreement floor of a `judge` gate; none: accuracy 0.90, effectiveness 0.80."""
+    """Metric → agreement floor of a `judge` gate, and `kinds` → least share of each corruption
+    that is marked down; none at all: accuracy 0.90, effectiveness 0.80, kinds 0.80."""
     labels: tuple[Origin, ...] | msgspec.UnsetType = msgspec.UNSET
     """Origins of the labels that a judge may be calibrated on; unset: construction and human."""
     approvals: AtLeastOne = 1

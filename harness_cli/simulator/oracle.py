@@ -167,6 +167,8 @@ class Oracle:
             ("clarify", "clarify-problem"): "clarify_problem",
             ("clarify", "clarify-size"): "clarify_size",
             ("clarify", "clarify-cut-off"): "clarify_cut_off",
+            ("thanks", "thanks-praise"): "thanks_praise",
+            ("thanks", "thanks-order"): "thanks_praise",
             ("greet", "goodbye"): "goodbye",
             ("thanks", "goodbye"): "goodbye",
             ("chat", "goodbye"): "goodbye",

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from harness_cli.records.calibration import Calibration, JudgeIdentity, MetricAgreement
+from harness_cli.records.calibration import Calibration, JudgeIdentity, KindCount, MetricAgreement
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.manifest import Approval, EvidenceLine
 from harness_cli.records.run import Interval
@@ -159,7 +159,9 @@ JUDGE = Gate(name="g", kind="judge", accept_judges=("grounded",))
 BOUNDS = Interval(low=0.0, high=1.0, method="none")
 
 
-def calibrated(accuracy, effectiveness, *, labels="construction", standing="current", name="final"):
+def calibrated(
+    accuracy, effectiveness, *, labels="construction", standing="current", name="final", kinds=()
+):
     """A judge as `gather` tells of it, with so many of 100 replies graded alike."""
 
     def metric(alike, labels):
@@ -174,6 +176,7 @@ def calibrated(accuracy, effectiveness, *, labels="construction", standing="curr
         labels=labels, n=100, unscored=0,
         accuracy=metric(accuracy, (0.0, 1.0)),
         effectiveness=metric(effectiveness, (0.0, 0.5, 1.0)),
+        kinds=tuple(KindCount(kind=k, n=10, caught=n, alike=0) for k, n in kinds),
         at="2026-11-29T00:00:00Z", by="Ann",
     )  # fmt: skip
     return {
@@ -203,7 +206,10 @@ LOW = Gate(name="g", kind="judge", agreement={"accuracy": 0.8})
         (JUDGE, calibrated(92, 85, standing="changed"), "INCONCLUSIVE", "tree a is now b"),
         (JUDGE, calibrated(89, 85), "FAIL", "accuracy 0.8900 < 0.9"),
         (JUDGE, calibrated(92, 79), "FAIL", "effectiveness 0.7900 < 0.8"),
-        (LOW, calibrated(82, 10), "PASS", "calibrated on 100 labels"),
+        (JUDGE, calibrated(99, 99, kinds=[("partial", 8)]), "PASS", "calibrated on 100"),
+        (JUDGE, calibrated(99, 99, kinds=[("partial", 7)]), "FAIL", "partial marked down 7 of 10"),
+        (JUDGE, calibrated(99, 99, labels="human", kinds=[("partial", 7)]), "PASS", "`human`"),
+        (LOW, calibrated(82, 10, kinds=[("partial", 7)]), "PASS", "calibrated on 100 labels"),
         (HUMAN, calibrated(99, 99), "INCONCLUSIVE", "not of human"),
         (HUMAN, calibrated(99, 99, labels="human"), "PASS", "calibrated"),
     ],

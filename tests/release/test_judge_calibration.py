@@ -9,7 +9,7 @@ from test_promotion import LIMIT, asked, commit, gates, git, harness
 GATES = """schema: 1
 gates:
   - {name: provenance, kind: provenance}
-  - {name: judge, kind: judge}
+  - {name: judge, kind: judge, agreement: {accuracy: 0.9, effectiveness: 0.8}}
   - {name: business, kind: regression, evalset: live_stream_qa, split: dev, metric: avg}
   - {name: approvals, kind: approvals, approvals: 1}
 """
@@ -135,11 +135,14 @@ def test_a_judge_or_a_set_that_changed_since_is_not_trusted(calibrated):
     assert "changed since it was calibrated" in told(done)["judge"]
 
 
-def test_agreement_below_the_floor_fails(calibrated):
-    text = GATES.replace("kind: judge}", "kind: judge, agreement: {accuracy: 0.999}}")
-    (calibrated / "gates.yaml").write_text(text)
-    commit(calibrated, "a higher floor")
-    done = asked(calibrated, "promote", "--approve", "Ann", code=10)
-    assert gates(done)["judge"] == "FAIL"
-    assert "accuracy" in told(done)["judge"]
-    assert gates(done)["business"] == "INCONCLUSIVE"
+def test_agreement_below_the_floors_fails_and_the_default_ones_ask_for_every_kind(calibrated):
+    """The grounded judge marks down too few unsupported claims and partial answers to decide."""
+    floors = "agreement: {accuracy: 0.9, effectiveness: 0.8}"
+    for instead, said in (("agreement: {accuracy: 0.999}", "accuracy 0.9"), ("", "partial marked")):
+        wanted = GATES.replace(f", {floors}", f", {instead}" if instead else "")
+        (calibrated / "gates.yaml").write_text(wanted)
+        commit(calibrated, "other floors")
+        done = asked(calibrated, "promote", "--approve", "Ann", code=10)
+        assert gates(done)["judge"] == "FAIL"
+        assert said in told(done)["judge"]
+        assert gates(done)["business"] == "INCONCLUSIVE"

@@ -14,8 +14,11 @@ from harness_cli.records.calibration import Calibration
 from harness_cli.records.gates import Gate, GateResult, GatesFile, Outcome
 from harness_cli.release.gates.facts import Facts, result
 
-FLOORS = {"accuracy": 0.90, "effectiveness": 0.80}
-"""Agreement below which a judge decides nothing (METHODS §3, choice)."""
+KINDS = "kinds"
+FLOORS = {"accuracy": 0.90, "effectiveness": 0.80, KINDS: 0.80}
+"""Agreement below which a judge decides nothing (METHODS §3, choice). `kinds` is the least share of
+each corruption that must be marked down where labels are by construction (choice): agreement over
+such a set follows from how many replies of which kind it holds, and half of them are correct."""
 LABELS = ("construction", "human")
 """Origins of labels that a gate takes where it names none: not those of the judge's own team."""
 GRADED = frozenset({"accuracy", "effectiveness", "avg", "llm"})
@@ -53,13 +56,28 @@ def doubt_of(gate: Gate | None, found: Mapping[str, Any]) -> Doubt | None:
         told = f"judge `{name}` is calibrated on labels of `{record.labels}`, not of "
         return "INCONCLUSIVE", told + " or ".join(wanted), f"{command}: --labels FILE"
     floors = (gate.agreement if gate else {}) or FLOORS
-    short = {m: f for m, f in floors.items() if record.agreement.get(m, 0.0) < f}
-    if short:
-        said = ", ".join(
-            f"{m} {record.agreement.get(m, 0.0):.4f} < {f:g}" for m, f in short.items()
-        )
-        return "FAIL", f"judge `{name}` agrees too little: {said}", "another judge, or a better one"
+    said = _below(record, floors)
+    if said:
+        told = f"judge `{name}` agrees too little: {', '.join(said)}"
+        return "FAIL", told, "another judge, or a better one"
     return None
+
+
+def _below(record: Calibration, floors: Mapping[str, float]) -> list[str]:
+    """Everything that lies below its floor, in words."""
+    short = [
+        f"{m} {record.agreement.get(m, 0.0):.4f} < {floor:g}"
+        for m, floor in floors.items()
+        if m != KINDS and record.agreement.get(m, 0.0) < floor
+    ]
+    least = floors.get(KINDS)
+    if least is not None and record.labels == "construction":
+        short += [
+            f"{k.kind} marked down {k.caught} of {k.n} < {least:g}"
+            for k in record.kinds
+            if k.caught < least * k.n
+        ]
+    return short
 
 
 def record_of(found: Mapping[str, Any]) -> Calibration | None:
