@@ -46,7 +46,7 @@ def tiled(root: Path, n: int) -> str:
 
     project = Project.find(root)
     store = RunStore(project.runs)
-    source = store.newest(evalset=SET)
+    source = store.newest(evalset=SET, fits=lambda config: config.rescored_of is None)
     make_evalset(project.evalsets, n, [r.item_id for r in source.results()])
     evalset = load_evalset(project, TILED)
     config = msgspec.structs.replace(

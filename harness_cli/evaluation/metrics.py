@@ -143,8 +143,12 @@ def _states(reply: str, fact: Fact) -> bool:
 
 def _stands(words: str, reply: str) -> bool:
     """The words are in the reply, and not as a piece of a longer number."""
+    if words not in reply:
+        return False
     before = r"(?<!\d)(?<!\d[.,])" if words[0].isdigit() else ""
     behind = r"(?!\d|[.,]\d)" if words[-1].isdigit() else ""
+    if not before and not behind:
+        return True
     return re.search(f"{before}{re.escape(words)}{behind}", reply) is not None
 
 

@@ -86,10 +86,14 @@ class Tally:
             self.counts[result.state] += 1
             self._count_incidents(result)
             self._sum(result)
-        names = {name for result in results for name in result.scores}
+        first = results[0]
+        names = first.scores if len(results) == 1 else {n: None for r in results for n in r.scores}
         for name in names:
             scores = [s for r in results if (s := r.scores.get(name)) is not None]
-            self.metrics.setdefault(name, Metric()).add(scores, weight_of(name, results[0]))
+            metric = self.metrics.get(name)
+            if metric is None:
+                metric = self.metrics[name] = Metric()
+            metric.add(scores, weight_of(name, first))
         self.passed.add([float(r.state == "passed") for r in results if r.state != "unscored"])
         if repeats > 1:
             self.trials.append((len(results), sum(r.state == "passed" for r in results)))
@@ -119,7 +123,8 @@ class Tally:
         }
 
     def _count_incidents(self, result: ItemResult) -> None:
-        self.incidents.update(f"hook {fired}" for fired in result.hooks_fired)
+        for fired in result.hooks_fired:
+            self.incidents[f"hook {fired}"] += 1
         if result.route != "normal":
             self.incidents[f"route {result.route}"] += 1
         elif result.fell_back:

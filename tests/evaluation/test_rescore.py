@@ -14,7 +14,8 @@ from program import call
 from small_shop import make_shop, write
 
 from harness_cli.errors import BadFile
-from harness_cli.evaluation.rescore import Window, rescore
+from harness_cli.evaluation.rescore import rescore
+from harness_cli.evaluation.scorer import Window
 from harness_cli.records.item import Item
 from harness_cli.records.request import Request
 from harness_cli.store.journal import scan
