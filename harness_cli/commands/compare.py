@@ -19,12 +19,18 @@ def run(
     a: Annotated[
         str | None,
         typer.Argument(
-            metavar="A", help="Run id; default: the one before B.", autocompletion=run_ids
+            metavar="A",
+            help="Run id, or several with commas; default: the one before B.",
+            autocompletion=run_ids,
         ),
     ] = None,
     b: Annotated[
         str | None,
-        typer.Argument(metavar="B", help="Run id; default: the newest.", autocompletion=run_ids),
+        typer.Argument(
+            metavar="B",
+            help="Run id, or several with commas; default: the newest.",
+            autocompletion=run_ids,
+        ),
     ] = None,
     cases: Annotated[int, typer.Option(min=0, help="Fixed and broken cases to list.")] = 10,
     resamples: Annotated[
@@ -41,7 +47,8 @@ def run(
 ) -> None:
     """Paired differences of run B against run A, with intervals and the cases behind them.
 
-    Pairs are made by item id, repeats averaged first. Exit 0 whatever the outcome: gates judge.
+    Pairs are made by item id, repeats averaged first. Several runs on either side, with commas,
+    are compared by their spread, in σ. Exit 0 whatever the outcome: gates judge.
     """
     from harness_cli.commands._show import emit_json, line, step_summary
     from harness_cli.evaluation.compare import compare
@@ -51,6 +58,9 @@ def run(
     from harness_cli.store.runs import RunStore
 
     store = RunStore(Project.find(directory).runs)
+    if a and b and "," in a + b:
+        _groups([store.get(n) for n in _named(a)], [store.get(n) for n in _named(b)], as_json)
+        return
     first, second = _two(store, a, b)
     found = compare(
         first.results(),
@@ -68,6 +78,26 @@ def run(
         line(markdown(found, cases))
     else:
         _show(found, cases=cases, quiet=quiet)
+
+
+def _named(words: str) -> list[str]:
+    return [name.strip() for name in words.split(",") if name.strip()]
+
+
+def _groups(a: list["RunFolder"], b: list["RunFolder"], as_json: bool) -> None:
+    """Two groups of runs by their spread."""
+    from harness_cli.commands._show import emit_json, line, table
+    from harness_cli.evaluation.run_groups import COLUMNS, compare_groups, rows
+
+    found = compare_groups(a, b)
+    if as_json:
+        emit_json(found)
+        return
+    line(f"a  {', '.join(found.a)}")
+    line(f"b  {', '.join(found.b)}")
+    table(COLUMNS, rows(found.metrics))
+    if found.categories:
+        table(COLUMNS, rows(found.categories), title=f"{found.metric} by category")
 
 
 def _two(store: "RunStore", a: str | None, b: str | None) -> tuple["RunFolder", "RunFolder"]:

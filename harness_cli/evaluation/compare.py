@@ -93,6 +93,7 @@ def _unlike(a: RunConfig | None, b: RunConfig | None, *, force: bool) -> list[st
             ("policies", a.policy_id, b.policy_id),
             ("agents", a.agent, b.agent),
             ("repeats", a.repeat, b.repeat),
+            ("passes needed", a.need, b.need),
             ("profiles", a.profile, b.profile),
         )
         if x != y

@@ -35,7 +35,7 @@ def difference_sd(tie_rate: float, step: float = 1.0) -> float:
 def minimum_detectable(
     n: int, sd: float, *, alpha: float = 0.05, power: float = 0.8
 ) -> Detectable | None:
-    """MDE = (z_{1−α/2} + z_{power}) · sd/√n, at least one step of 1/n; None without pairs."""
+    """MDE = (z_{1−α/2} + z_{power}) · sd/√n; None without pairs."""
     if n <= 0:
         return None
     z = normal_quantile(1 - alpha / 2) + normal_quantile(power)

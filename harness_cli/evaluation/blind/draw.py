@@ -96,7 +96,7 @@ def _named(
 ) -> list[Place]:
     """Every place under a name that belongs to this sheet alone."""
     names = {
-        entry: f"{n:03d}-{hashlib.sha256(f'{secret} {n}'.encode()).hexdigest()[:6]}"
+        entry: f"p{n:03d}-{hashlib.sha256(f'{secret} {n}'.encode()).hexdigest()[:6]}"
         for n, entry in enumerate(sequence, 1)
     }
     swapped: dict[System, System] = {"baseline": "candidate", "candidate": "baseline"}
