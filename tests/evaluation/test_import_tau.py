@@ -13,7 +13,7 @@ from imported_files import (
     write,
 )
 
-from harness_cli.errors import BadFile, UsageError
+from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.imports.bring_in import bring_in
 from harness_cli.evaluation.imports.imported import ImportOptions
@@ -21,7 +21,14 @@ from harness_cli.evaluation.imports.kinds import reader
 from harness_cli.evaluation.imports.source import opened
 from harness_cli.evaluation.imports.tau2_reward import RewardInfo, recheck
 from harness_cli.evolution.recorded import diagnose_file, diagnose_imported
+from harness_cli.evolution.session import choose_run, examine
+from harness_cli.loop.record import evolution_record
+from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.trajectory import StopReason, ToolErrorKind
+from harness_cli.release.candidate import evidence_of, fits, named_run, pair_of_run
+from harness_cli.release.gates import standing
+from harness_cli.release.gates.facts import Facts
+from harness_cli.release.gather import candidate, provenance
 
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason=ABSENT)
 PUBLISHED = {
@@ -290,3 +297,36 @@ def test_an_imported_run_is_marked_and_its_diagnosis_is_written(make_project):
     diagnosis, _ = diagnose_imported(project, made.run)
     assert [c.id for c in diagnosis.clusters] == ["skipped-action"]
     assert (made.run.path / "diagnosis.json").is_file()
+
+
+def test_an_imported_run_is_no_candidate_no_evidence_and_the_provenance_gate_says_so(make_project):
+    project = make_project()
+    made = take(project, "tau-bench", write(project.root, "r.json", [tau_record(0)]))
+    config = made.run.config()
+    with pytest.raises(UsageError, match="can never be promoted"):
+        named_run(project, made.run.id)
+    gate = Gate(name="business", kind="regression", evalset=config.evalset.name, split="dev")
+    pair = pair_of_run(config)
+    assert not fits(gate, pair, config)
+    # Even a run whose record was bent to fit the pair is named by the gate that looks at origins.
+    facts = provenance(
+        candidate(project, GatesFile(gates=(gate,)), pair, made.run),
+        {"business": evidence_of(made.run)},
+    )
+    assert f"run `{made.run.id}` was imported: it was not measured here" in facts
+    told = standing.provenance(
+        Gate(name="provenance", kind="provenance"), Facts(provenance=tuple(facts))
+    )
+    assert told.outcome == "FAIL"
+
+
+def test_an_imported_run_is_not_edited_and_is_in_no_evolution_record(make_project):
+    project = make_project()
+    made = take(project, "tau-bench", write(project.root, "r.json", [tau_record(0)]))
+    with pytest.raises(UsageError, match="nothing to edit"):
+        examine(project, made.run)
+    with pytest.raises(UnknownName):
+        choose_run(project, None)
+    name, _ = project.policy()
+    rows, _ = evolution_record(project, evalset="tau-bench-airline", split=None, policy=name)
+    assert rows == []

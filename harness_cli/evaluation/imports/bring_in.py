@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness_cli.errors import JudgeError, UnknownName, UsageError
+from harness_cli.errors import BadFile, JudgeError, UnknownName, UsageError
 from harness_cli.evaluation.evalsets import Evalset, load_world
 from harness_cli.evaluation.imports.imported import Imported, ImportOptions, Recorded
 from harness_cli.evaluation.imports.keep_evalset import existing_evalset, safe_name, write_evalset
@@ -18,6 +18,7 @@ from harness_cli.evaluation.imports.keep_run import (
 from harness_cli.evaluation.imports.kinds import located, reader
 from harness_cli.evaluation.imports.source import opened
 from harness_cli.evaluation.plan import NO_JUDGE
+from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.base import Judge
 from harness_cli.judges.open import open_judge
@@ -26,6 +27,7 @@ from harness_cli.records.config import JudgeConfig
 from harness_cli.records.item import Item
 from harness_cli.records.run import Report
 from harness_cli.store.project import Project
+from harness_cli.store.redact import Redactor
 from harness_cli.store.runs import RunFolder, RunStore
 
 
@@ -56,7 +58,7 @@ def bring_in(
     if options.name is not None:
         safe_name(options.name)
     with opened(located(kind, path)) as source:
-        imported = read(source, options)
+        imported = without_secrets(read(source, options))
         ours = _judge(project, judge) if rescore else None
         if rescore and imported.rollouts is None:
             raise UsageError(
@@ -94,6 +96,25 @@ def bring_in(
             finally:
                 writer.abandon()
         return BroughtIn(imported, kept, found is None, store.get(run_id), report)
+
+
+def without_secrets(imported: Imported) -> Imported:
+    """The items without what looks like a key, which a repository must not hold.
+
+    Rollouts are cleaned as they are written. Raises `BadFile` for an id that looks like a key.
+    """
+    cleaner = Cleaner(Redactor.from_environment().text)
+    found = [item for item in imported.items if cleaner.finds(item)]
+    if not found:
+        return imported
+    odd = [item.id for item in found if cleaner.text(item.id) != item.id]
+    if odd:
+        raise BadFile(
+            f"{len(odd)} ids look like keys: {cleaner.text(odd[0])}", hint="give them other ids"
+        )
+    items = tuple(cleaner.record(item) for item in imported.items)
+    words = f"{len(found)} items held what looks like a key: masked"
+    return replace(imported, items=items, notes=(*imported.notes, words))
 
 
 def _named(judge: Judge | None) -> tuple[str, str]:

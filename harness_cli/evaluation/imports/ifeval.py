@@ -22,8 +22,6 @@ from harness_cli.records.canonical import digest
 from harness_cli.records.item import Assertion, EvalsetHeader, Item
 from harness_cli.records.reader import parse_json, read_text
 from harness_cli.records.request import Request
-from harness_cli.simulator.scenarios.files import write_evalset
-from harness_cli.store.project import Project
 
 NAME = "ifeval"
 FILE = "input_data.jsonl"
@@ -40,13 +38,6 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     instruction_id_list: tuple[str, ...]
     kwargs: tuple[dict[str, Any], ...]
-
-
-def import_ifeval(project: Project, where: str | Path) -> EvalsetHeader:
-    """Write the evalset `ifeval` of a project; the header with its counts and digests."""
-    found = read_ifeval(where)
-    note = f"Made by `harness evalset import {NAME}`; the prompts are Google's, Apache-2.0."
-    return write_evalset(project.evalsets / NAME, found.header, found.items, note=note)
 
 
 def find_prompts(where: str | Path) -> Path:
