@@ -8,14 +8,15 @@ import msgspec
 
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.errors import UnknownName, UsageError
-from harness_cli.evaluation.evalsets import load_evalset, load_header, load_world, names
+from harness_cli.evaluation.evalsets import load_header, load_world, names
+from harness_cli.evaluation.finding import find_item
 from harness_cli.harness.load import load_state
 from harness_cli.harness.prompts import BlockPreview, preview, render
 from harness_cli.harness.tokens import estimate
 from harness_cli.harness.tools import offered
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.counting import counted
-from harness_cli.records.item import Item, Overlay
+from harness_cli.records.item import Overlay
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.store.project import Project
 
@@ -81,8 +82,8 @@ def _request(project: Project, asked: Asked) -> tuple[Request, Catalogue, Overla
     if (asked.item is None) == (asked.comment is None):
         raise UsageError("name one of --item ID and --comment TEXT")
     if asked.item is not None:
-        item, world = _find(project, asked.item, asked.evalset)
-        return item.request, world, item.overlay
+        item, evalset = find_item(project, asked.item, asked.evalset)
+        return item.request, evalset.world, item.overlay
     world = _any_world(project, asked.evalset)
     room = world.rooms[0] if world.rooms else None
     place = Room(id=room.id, current_link=1, products=room.products) if room else Room()
@@ -99,18 +100,3 @@ def _any_world(project: Project, evalset: str | None) -> Catalogue:
         if header.catalogue is not None:
             return load_world(project, header)
     return Catalogue(snapshot="")
-
-
-def _find(project: Project, item_id: str, evalset: str | None) -> tuple[Item, Catalogue]:
-    """An item of any split that is not sealed; a sealed one is opened by `harness eval` alone."""
-    sealed = False
-    for name in [evalset] if evalset else names(project):
-        header = load_header(project, name)
-        for split in [s for s in (header.splits or {"": 0}) if s not in header.seal.splits]:
-            found = load_evalset(project, name, split=split or None)
-            for item in found.items:
-                if item.id == item_id:
-                    return item, found.world
-        sealed = sealed or bool(header.seal.splits)
-    hint = "sealed splits are not searched" if sealed else "`harness evalset digest` lists evalsets"
-    raise UnknownName(f"no item `{item_id}` in {evalset or 'any evalset'}", hint=hint)

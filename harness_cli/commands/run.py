@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness_cli.commands._completing import policy_names
+from harness_cli.commands._completing import item_ids, policy_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 from harness_cli.records.counting import counted
 
@@ -26,7 +26,8 @@ app = typer.Typer(rich_markup_mode=None)
 def run(
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="A viewer's comment.")] = None,
     item: Annotated[
-        str | None, typer.Option(metavar="ID", help="An item of an evalset instead.")
+        str | None,
+        typer.Option(metavar="ID", help="An item of an evalset instead.", autocompletion=item_ids),
     ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="A live room: comments line by line.")] = (
         False
@@ -66,12 +67,13 @@ def _asked(
 ) -> "tuple[Request, Catalogue, Item | None]":
     """The request, the world it is about, and the item it comes from."""
     from harness_cli.errors import UnknownName
+    from harness_cli.evaluation.finding import find_item
     from harness_cli.records.request import Comment, Request, Room
     from harness_cli.store.catalogue import read_catalogue
 
     if item_id is not None:
-        found, world = find_item(project, item_id)
-        return found.request, world, found
+        found, evalset = find_item(project, item_id)
+        return found.request, evalset.world, found
     world = read_catalogue(project.evalsets / "catalogue")
     known = world.room(room) if room else next(iter(world.rooms), None)
     if room and known is None:
@@ -80,24 +82,6 @@ def _asked(
     comments = () if text is None else (Comment(viewer="viewer", text=text, at=0.0),)
     channel: Literal["private", "public"] = "private" if private else "public"
     return Request(channel=channel, comments=comments, room=place), world, None
-
-
-def find_item(project: "Project", item_id: str) -> "tuple[Item, Catalogue]":
-    """An item of any evalset and unsealed split."""
-    from harness_cli.errors import UnknownName
-    from harness_cli.evaluation.evalsets import load_evalset, load_header, names
-
-    seen: list[str] = []
-    for name in names(project):
-        header = load_header(project, name)
-        splits: list[str | None] = list(header.splits) or [None]
-        for split in (s for s in splits if s not in header.seal.splits):
-            evalset = load_evalset(project, name, split=split)
-            for item in evalset.items:
-                if item.id == item_id:
-                    return item, evalset.world
-                seen.append(item.id)
-    raise UnknownName.of("item in an unsealed split", item_id, seen)
 
 
 async def _run(

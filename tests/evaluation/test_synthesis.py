@@ -15,6 +15,7 @@ from harness_cli.evaluation.agents import for_item, open_executors
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import findings, load_evalset
 from harness_cli.evaluation.expansion import Author
+from harness_cli.evaluation.finding import find_item
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.report import title
 from harness_cli.evaluation.rubrics import assertion_scores
@@ -254,3 +255,12 @@ def test_seeds_that_do_not_fit_together_are_refused(tmp_path, old, new, said):
         (folder / file.name).write_text(file.read_text().replace(old, new, 1))
     with pytest.raises(BadFile, match=said):
         read_seeds(tmp_path)
+
+
+def test_an_item_is_found_beside_calibration_sets_and_sets_under_states(shop):
+    found, evalset = find_item(shop, "tr-0003")
+    assert (found.id, evalset.header.name) == ("tr-0003", "tool_robustness")
+    assert find_item(shop, "lsq-0001")[1].header.name == "live_stream_qa"
+    with pytest.raises(UnknownName, match="lsq-1200") as caught:
+        find_item(shop, "lsq-1200")
+    assert "sealed splits are not searched" in caught.value.hint
