@@ -5,6 +5,7 @@ those of folders and files. A value that is written in a way this does not see i
 verb itself takes it all the same. Never raises: a shell has no place for an error.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ from typing import Any
 import typer
 
 FILE = "harness.yaml"
+OFFERED = 100
+"""Item ids a shell is offered at most: more is no choice, and a set may hold many thousands."""
 Complete = Callable[[typer.Context, str], list[str]]
 
 
@@ -35,6 +38,18 @@ def import_kinds(ctx: typer.Context, incomplete: str) -> list[str]:  # noqa: ARG
     from harness_cli.evaluation.imports.kinds import KINDS
 
     return _fitting(KINDS, incomplete)
+
+
+def item_ids(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Items of the evalset that was named, or of all: the first hundred that fit, none sealed."""
+    wanted = ctx.params.get("evalset")
+    found: dict[str, None] = {}
+    for path in sorted(_glob(ctx, "evalsets", "*/items.jsonl")):
+        if wanted in (None, path.parent.name):
+            sealed = _sealed(_text(path.with_name("evalset.yaml")))
+            ids = _ids(path, incomplete, sealed)
+            found |= dict.fromkeys(itertools.islice(ids, OFFERED - len(found)))
+    return list(found)
 
 
 def policy_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -161,6 +176,33 @@ def _below(text: str, section: str) -> list[str]:
         return re.findall(r"(?:^|,)\s*['\"]?([\w.-]+)['\"]?\s*:", flat)
     rows = re.findall(r"^([ \t]+)['\"]?([\w.-]+)['\"]?:", block[2], re.MULTILINE)
     return [key for indent, key in rows if indent == rows[0][0]]
+
+
+def _sealed(header: str) -> set[str]:
+    block = re.search(r"^seal:(.*(?:\n[ \t]+.*)*)", header, re.MULTILINE)
+    return set(re.findall(r"[\w.-]+", block[1])) - {"splits"} if block else set()
+
+
+def _ids(path: Path, incomplete: str, sealed: set[str]) -> Iterator[str]:
+    import json
+
+    wanted = json.dumps(incomplete, ensure_ascii=False)[:-1]
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if wanted not in line:  # parsing costs more than looking
+                    continue
+                try:
+                    item = json.loads(line)
+                except ValueError:
+                    continue
+                if not isinstance(item, dict) or item.get("split", "dev") in sealed:
+                    continue
+                name = item.get("id")
+                if isinstance(name, str) and name.startswith(incomplete):
+                    yield name
+    except OSError:
+        return
 
 
 def _text(path: Path) -> str:

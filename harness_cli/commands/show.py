@@ -7,6 +7,7 @@ import typer
 from harness_cli.commands._completing import (
     evalset_names,
     hook_names,
+    item_ids,
     run_ids,
     skill_names,
     tool_names,
@@ -73,7 +74,9 @@ def hook(
 
 @app.command()
 def prompt(
-    item: Annotated[str | None, typer.Option(help="Id of an evalset item.")] = None,
+    item: Annotated[
+        str | None, typer.Option(help="Id of an evalset item.", autocompletion=item_ids)
+    ] = None,
     comment: Annotated[str | None, typer.Option(help="A viewer's words, without an item.")] = None,
     evalset: Annotated[
         str | None,
@@ -112,7 +115,7 @@ def run(
 
 @app.command()
 def trajectory(
-    item: Annotated[str, typer.Argument(help="Id of an item.")],
+    item: Annotated[str, typer.Argument(help="Id of an item.", autocompletion=item_ids)],
     run_name: Annotated[
         str, typer.Option("--run", help="A run's id.", autocompletion=run_ids)
     ] = "latest",

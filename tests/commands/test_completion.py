@@ -30,6 +30,12 @@ limits:
   night: {tool_s: 5}
 """
 EVALSET = "schema: 1\nname: x\nsplits:\n  dev: 3\n  held-out: 2\nseal: {splits: [held-out]}\n"
+ITEMS = (
+    '{"expect": {"tools": [{"id": "chat-tool"}]}, "id": "chat-1", "split": "dev"}\n'
+    'no JSON "chat-\n'
+    '{"id": "chat-2", "request": {"comments": []}}\n'
+    '{"id": "chat-9", "split": "held-out"}\n'
+) + "".join(f'{{"id": "many-{n:03}"}}\n' for n in range(300))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,9 @@ def place(tmp_path_factory):
         "kept/runs/20260102-000000-000bbbb/run.json": "not even JSON",
         "kept/runs/no-run/notes": "",
         "evalsets/chat_qa/evalset.yaml": EVALSET,
+        "evalsets/chat_qa/items.jsonl": ITEMS,
         "evalsets/code_qa/evalset.yaml": "schema: 1\n",
+        "evalsets/code_qa/items.jsonl": '{"id": "code-1"}\n',
         "evalsets/catalogue/rooms.yaml": "",
         "manifests/m-1.json": "{}",
         "manifests/channels/dev.json": "{}",
@@ -79,8 +87,8 @@ def ask(words: str, folder: Path, shell: str = "bash", **more: str) -> tuple[lis
 
 RUNS = ["20260102-000000-000bbbb", "20260101-000000-000aaaa"]
 CASES = {
-    "harness ev": ["eval", "evalset"],
-    "harness edit ": ["show", "review", "apply"],
+    "harness eva": ["eval", "evalset"],
+    "harness edit a": ["apply"],
     "harness edit re": ["review"],
     "harness runs s": ["show"],
     "harness diagnose ": ["show", *RUNS, "latest"],
@@ -101,6 +109,12 @@ CASES = {
     "harness eval --judge ": ["grounded", "strict", "none"],
     "harness eval --profile ": ["offline", "production", "replay", "night"],
     "harness eval --if-locked ": ["skip", "wait", "fail"],
+    "harness run --item chat-": ["chat-1", "chat-2"],
+    "harness run --item code": ["code-1"],
+    "harness run --item many-": [f"many-{n:03}" for n in range(100)],
+    "harness show prompt --item ch": ["chat-1", "chat-2"],
+    "harness show prompt --evalset code_qa --item c": ["code-1"],
+    "harness show trajectory chat-2": ["chat-2"],
     "harness rollback ": ["dev"],
     "harness manifest show ": ["m-1"],
     "harness show skill ": ["greet"],
