@@ -7,6 +7,7 @@ import msgspec
 
 from harness_cli.harness.check_classes import check_classes
 from harness_cli.harness.check_hooks import check_hooks
+from harness_cli.harness.check_judge import check_judge
 from harness_cli.harness.check_prompts import check_prompts
 from harness_cli.harness.check_skills import check_skills
 from harness_cli.harness.check_tools import check_tools
@@ -37,7 +38,9 @@ def check_parts(parts: Parts, *, judge: bool = False) -> Iterator[Finding]:
     yield from check_tools(parts)
     yield from check_hooks(parts)
     yield from check_prompts(parts, judge=judge)
-    if not judge:
+    if judge:
+        yield from check_judge(parts)
+    else:
         yield from _last_words(parts)
 
 

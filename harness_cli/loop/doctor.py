@@ -15,7 +15,8 @@ import msgspec
 
 from harness_cli import __version__
 from harness_cli.errors import HarnessError
-from harness_cli.store.project import Project
+from harness_cli.harness.roles import GROUNDED, role_problems, role_rows
+from harness_cli.store.project import FILE, Project
 
 MINIMUM = {"python": (3, 11), "git": (2, 34), "ssh": (8, 9), "glibc": (2, 28)}
 """Supported versions (ARCHITECTURE, environments and platforms)."""
@@ -39,7 +40,8 @@ def examine(start: Path) -> list[Finding]:
     except HarnessError as exc:
         fix = exc.hint or "harness init"
         return [*findings, Finding(name="project", state="missing", value=str(exc), fix=fix)]
-    return [*findings, *settings(project), *policies(project), *content(project)]
+    found = (settings, policies, judges, roles, content)
+    return [*findings, *(finding for part in found for finding in part(project))]
 
 
 def machine() -> Iterator[Finding]:
@@ -125,6 +127,33 @@ def policies(project: Project) -> Iterator[Finding]:
             value="; ".join(m for m, _ in missing) or policy.kind,
             fix="; ".join(f for _, f in missing),
         )
+
+
+def judges(project: Project) -> Iterator[Finding]:
+    """Whether each judge could reach a verdict: how many of its members could answer."""
+    answers = {f.name.removeprefix("policy "): f.state == "ok" for f in policies(project)}
+    for name, judge in project.config.judges.items():
+        if judge.kind == "grounded":
+            yield Finding(name=f"judge {name}", state="ok", value="grounded, no model")
+            continue
+        able = [m for m in judge.panel if answers.get(m, m == GROUNDED)]
+        needed = judge.quorum or len(judge.panel) // 2 + 1
+        yield Finding(
+            name=f"judge {name}",
+            state="ok" if len(able) >= needed else "optional",
+            value=f"{len(able)} of {len(judge.panel)} members could vote, {needed} are needed",
+            fix="" if len(able) >= needed else "see its members among the policies",
+        )
+
+
+def roles(project: Project) -> Iterator[Finding]:
+    """Who plays what, and which roles must not be one (TR App. E.1)."""
+    for row in role_rows(project.config):
+        shown = f"{row.name} ({'; '.join(row.plays)})"
+        yield Finding(name=f"role {row.role}", state="ok", value=shown, source=FILE)
+    for at, level, message, fix in role_problems(project.config):
+        state: Literal["missing", "optional"] = "missing" if level == "error" else "optional"
+        yield Finding(name=at.removeprefix("$."), state=state, value=message, source=FILE, fix=fix)
 
 
 def content(project: Project) -> Iterator[Finding]:

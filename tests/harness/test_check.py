@@ -271,15 +271,52 @@ def test_a_command_hook_must_be_able_to_start():
     assert "python3" in finding.fix
 
 
+SUBMIT = (
+    "name: submit\ndescription: Give the verdict.\n"
+    "_meta: {harness.executor: builtin, harness.operation: answer}\n"
+)
+
+
 def test_a_judge_is_checked_as_a_harness_of_its_own():
     judge = {
         "judges/final/prompts/pipeline.yaml": "schema: 1\nblocks: [{name: rubric}]\n",
         "judges/final/prompts/blocks/rubric.md": "Grade it. {{ today }}\n",
+        "judges/final/tools/submit.yaml": SUBMIT,
     }
     assert check_files(changed_files(judge)) == []
     judge["judges/final/prompts/blocks/rubric.md"] = "{{ tody }}"
     [finding] = check_files(changed_files(judge))
     assert finding.path == "judges/final/prompts/blocks/rubric.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "rule", "words"),
+    [
+        ("tools/submit.yaml", SUBMIT.replace("answer}", "refuse}"), "judge/answer", "unscored"),
+        (
+            "prompts/pipeline.yaml",
+            "schema: 1\nblocks:\n  - {name: rubric, role: user}\n",
+            "judge/case",
+            "where the case stands",
+        ),
+        (
+            "hooks/cited.yaml",
+            "schema: 1\nname: cited\nevent: before_tool\nchecks:\n"
+            "  - {check: skills_required, with: {skills: [rubrik]}}\naction: deny\n",
+            "hook/setting",
+            "no skill `rubrik`",
+        ),
+    ],
+)
+def test_a_judge_that_could_reach_no_verdict_is_an_error(path, text, rule, words):
+    judge = {
+        "judges/final/prompts/pipeline.yaml": "schema: 1\nblocks: [{name: rubric}]\n",
+        "judges/final/prompts/blocks/rubric.md": "Grade it.\n",
+        "judges/final/tools/submit.yaml": SUBMIT,
+    }
+    [finding] = check_files(changed_files({**judge, f"judges/final/{path}": text}))
+    assert (finding.rule, finding.level) == (rule, "error")
+    assert words in finding.message
 
 
 def test_failure_classes_are_decoded():

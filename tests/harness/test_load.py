@@ -83,6 +83,10 @@ def test_each_judge_has_a_tree_id_of_its_own(place):
         {
             "prompts/pipeline.yaml": "schema: 1\nblocks: [{name: rubric}]\n",
             "prompts/blocks/rubric.md": "Grade it.\n",
+            "tools/submit.yaml": (
+                "name: submit\ndescription: Give the verdict.\n"
+                "_meta: {harness.executor: builtin, harness.operation: answer}\n"
+            ),
         },
     )
     committed(place, "judge")
