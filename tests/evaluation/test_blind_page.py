@@ -142,7 +142,7 @@ def test_hostile_replies_are_text_and_the_page_may_load_nothing(folder):
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
     for hidden in ("baseline", "candidate", "p@1"):
         assert hidden not in page
 

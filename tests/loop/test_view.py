@@ -99,7 +99,7 @@ def test_the_first_page_lists_runs_and_says_which_are_damaged(server, shop):
     assert "run.json" in text
     assert headers["X-Frame-Options"] == "DENY"
     assert headers["Cache-Control"] == "no-store"
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
     assert headers.get_all("Content-Security-Policy") == ["frame-ancestors 'none'"]
     assert headers["Access-Control-Allow-Origin"] is None
 
@@ -267,3 +267,38 @@ def test_a_browser_lists_searches_and_opens_a_run(server, shop):
         assert seen.errors == []
         assert {u.split("/")[2] for u in seen.requests} == {f"127.0.0.1:{server['port']}"}
         assert not [u for u in seen.requests if "favicon" in u]
+
+
+@pytest.fixture
+def blind(tmp_path):
+    """A project with two runs that answer differently, and a blind test of them."""
+    root = tmp_path / "shop"
+    make_shop(root)
+    assert call(root, "eval", "shop", "-q").code == 0
+    script = root / "s.yaml"
+    script.write_text(script.read_text().replace("Hello and", "Good evening and"))
+    assert call(root, "eval", "shop", "-q").code == 0
+    new, old = (run.id for run in RunStore(Project.find(root).runs).list())
+    made = call(root, "blind", "make", old, new, "--json")
+    assert made.code == 0, made.err
+    return root, Path(json.loads(made.out)["sheet"])
+
+
+@needs_chromium
+def test_a_blind_test_is_annotated_in_the_browser_below_the_same_key(blind):
+    root, sheet = blind
+    with viewing(root) as (_, said), opened() as (page, seen):
+        ready(page, said["url"])
+        page.get_by_text(f"Blind test {sheet.name}").click()
+        page.wait_for_selector("form")
+        assert page.url == f"{said['url']}blind/{sheet.name}/"
+        page.locator("input[type=radio]").last.check()
+        answers = []
+        page.on("response", lambda r: answers.append((r.request.method, r.status)))
+        page.locator("button").last.click()
+        page.wait_for_load_state()
+        assert answers[0][0] == "POST"
+        assert all(status < 400 for _, status in answers), answers
+        assert seen.errors == []
+    kept = [p for p in sheet.iterdir() if p.name != "sheet.json"]
+    assert kept, "no annotation was kept"

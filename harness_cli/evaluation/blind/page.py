@@ -29,7 +29,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "Content-Security-Policy": CSP,
     "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
+    # `no-referrer` would make browsers send `Origin: null` with a form of ours.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Resource-Policy": "same-origin",

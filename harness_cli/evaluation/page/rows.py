@@ -112,7 +112,7 @@ def spool(
         line = embedded(clean(msgspec.json.encode(row).decode()).encode())
         out.rows.write((b",\n" if number else b"\n") + line)
         size += len(line) + 2
-        if result.wall_s is not None and not result.fell_back:
+        if result.wall_s is not None and result.state != "errored" and not result.fell_back:
             out.walls.append(result.wall_s)
     texts.close()
     details.close()

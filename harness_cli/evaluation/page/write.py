@@ -136,7 +136,9 @@ def _context(subject: Subject, spooled: Spooled) -> dict[str, Any]:
     timing = report.timing if report.timing.get("fresh") else {}
     drawn = {
         "evolution": charts.evolution(subject.stages),
-        "latency": charts.latency(spooled.walls, bound_s=ATTAINMENT_S),
+        "latency": charts.latency(
+            spooled.walls if subject.config.fresh else (), bound_s=ATTAINMENT_S
+        ),
         "differences": charts.differences(found.categories if found else ()),
     }
     return {

@@ -13,7 +13,8 @@ from aiohttp.typedefs import Handler, Middleware
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
     "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
+    # `no-referrer` would make browsers send `Origin: null` with a form of ours.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
