@@ -134,6 +134,30 @@ def test_the_threshold_of_a_test_makes_one_set_and_weight_zero_is_left_out_by_na
     assert "weight 0" in made.unsupported[0]
 
 
+def test_a_list_of_texts_is_several_tests_and_another_list_is_one_value(tmp_path):
+    text = """
+    prompts: ["{{who}}: {% for turn in turns %}{{turn.user}}/{% endfor %}"]
+    tests: [{vars: {who: [a, b], turns: [{user: x}, {user: y}]}}]
+    """
+    made = read(config(tmp_path, text))
+    assert [i.request.prompt for i in made.items] == ["a: x/y/", "b: x/y/"]
+
+
+def test_chat_messages_that_a_template_makes_are_read_after_filling(tmp_path):
+    template = """[
+      {"role": "system", "content": {{ system | dump }}},
+      {% for turn in turns %}{"role": "user", "content": {{ turn | dump }}}
+      {{ "," if not loop.last }}{% endfor %}]"""
+    write(tmp_path, "loop.json", template)
+    text = """
+    prompts: [file://loop.json]
+    tests: [{options: {disableVarExpansion: true}, vars: {system: 'say "hi"', turns: [a, b]}}]
+    """
+    (one,) = read(config(tmp_path, text)).items
+    assert [m["content"] for m in one.request.history] == ['say "hi"', "a"]
+    assert one.request.prompt == "b"
+
+
 def test_scenarios_multiply_their_configurations_with_their_tests(tmp_path):
     text = """
     prompts: ["{{lang}} {{word}}"]
@@ -156,7 +180,7 @@ def test_a_value_adds_no_message_and_no_code_is_run(tmp_path):
     assert made.items[0].request.prompt == planted
 
 
-MANY = list(range(200))
+MANY = [f"v{n}" for n in range(200)]
 REFUSED = {
     "a path out of the folder": ("prompts: [file://../secret.txt]", "leads out of the folder"),
     "a pattern out of the folder": ("prompts: [file://../*.txt]", "leads out of the folder"),

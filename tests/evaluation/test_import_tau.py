@@ -223,6 +223,22 @@ def test_missing_trials_are_counted_and_named(make_project):
     assert "1 tasks lack trials (of 2): `1`" in made.imported.notes
 
 
+def test_a_trial_that_broke_keeps_its_reward_of_nothing_and_its_reason(make_project):
+    project = make_project()
+    broken = {
+        "task_id": 0,
+        "trial": 1,
+        "reward": 0.0,
+        "info": {"error": "RateLimitError: slow down", "traceback": "…"},
+        "traj": [],
+    }
+    path = write(project.root, "r.json", [broken, tau_record(0, 0)])
+    made = take(project, "tau-bench", path)
+    assert made.report.metrics[0].mean == 0.5
+    assert "RateLimitError" in made.run.trajectory("0", 1).error
+    assert next(iter(made.evalset.items)).request.prompt.startswith("You are u1")
+
+
 def test_tau2_ids_that_the_file_does_not_list_and_tasks_of_one_id_are_refused(tmp_path):
     alien = tau2_file([tau2_simulation("t2")])
     with pytest.raises(BadFile, match="simulation 1: the task id `t2` is none of the file's tasks"):

@@ -17,6 +17,7 @@ from harness_cli.evaluation.imports.keep_run import (
 )
 from harness_cli.evaluation.imports.kinds import located, reader
 from harness_cli.evaluation.imports.source import opened
+from harness_cli.evaluation.judging import judging_of, rubric_outcomes
 from harness_cli.evaluation.plan import NO_JUDGE
 from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.judges.assertions import check_assertions
@@ -125,26 +126,36 @@ async def _write(
     writer: RunWriter, imported: Imported, judge: Judge | None, world: Catalogue, *, rescore: bool
 ) -> None:
     items = {item.id: item for item in imported.items}
-    for raw in imported.recorded():
-        one = replace(raw, trajectory=writer.cleaned(raw.trajectory))
-        item = items[one.item_id]
-        if rescore:
-            scored = await _rescored(one, item, world, judge)
-            one = replace(one, findings=(), parts={})
-        else:
-            scored = as_recorded(one, imported.judge_id)
-        writer.add(item, one, scored)
+    try:
+        for raw in imported.recorded():
+            one = replace(raw, trajectory=writer.cleaned(raw.trajectory))
+            item = items[one.item_id]
+            if rescore:
+                scored = await _rescored(one, item, world, judge)
+                one = replace(one, findings=(), parts={})
+            else:
+                scored = as_recorded(one, imported.judge_id)
+            writer.add(item, one, scored)
+    finally:
+        if judge is not None:
+            await judge.close()
 
 
 async def _rescored(one: Recorded, item: Item, world: Catalogue, judge: Judge | None) -> Scored:
     """The item's assertions and our judge, in place of what the file says."""
-    assertions = () if one.trajectory.errored else check_assertions(item, one.trajectory)
-    if judge is None or one.trajectory.errored:
-        return Scored(None, assertions)
+    if one.trajectory.errored:
+        return Scored(None)
+    verdict, error = None, None
     try:
-        return Scored(await judge.judge(item, one.trajectory, world), assertions)
+        verdict = await judge.judge(item, one.trajectory, world) if judge else None
     except JudgeError as exc:
-        return Scored(None, assertions, f"judge: {exc}")
+        error = f"judge: {exc}"
+    assertions = check_assertions(item, one.trajectory, rubric_outcomes(verdict))
+    judging = judging_of(verdict)
+    if verdict is not None and item.assert_ and item.request.prompt is not None:
+        silent = all(score is None for score in verdict.scores.values())
+        verdict = None if silent else verdict  # as in `eval`: a bare prompt has no facts
+    return Scored(verdict, assertions, error, judging)
 
 
 def _judge(project: Project, name: str | None) -> Judge | None:
@@ -155,4 +166,4 @@ def _judge(project: Project, name: str | None) -> Judge | None:
     found = project.config.judges.get(name)
     if found is None and name != "grounded":
         raise UnknownName.of("judge", name, {*project.config.judges, "grounded", NO_JUDGE})
-    return open_judge(name, found or JudgeConfig(kind="grounded"))
+    return open_judge(name, found or JudgeConfig(kind="grounded"), project)

@@ -30,7 +30,7 @@ from harness_cli.records.journal import (
 )
 from harness_cli.records.run import EvalsetRef, ImportedFrom, Report, RunConfig
 from harness_cli.records.trajectory import Trajectory
-from harness_cli.records.verdict import AssertionResult, ItemResult, Verdict
+from harness_cli.records.verdict import AssertionResult, ItemResult, Judging, Verdict
 from harness_cli.store.journal import line_of
 from harness_cli.store.redact import Redactor
 from harness_cli.store.runs import RunFolder, RunStore
@@ -46,6 +46,8 @@ class Scored:
     verdict: Verdict | None
     assertions: tuple[AssertionResult, ...] = ()
     error: str | None = None
+    judging: Judging | None = None
+    """What the votes of a panel took."""
 
 
 def as_recorded(one: Recorded, judge: str) -> Scored:
@@ -68,7 +70,9 @@ def result_of(item: Item, one: Recorded, scored: Scored, *, digest: str = "") ->
         digest=digest,
     )
     parts = {k: v for k, v in one.parts.items() if k not in made.scores}
-    return msgspec.structs.replace(made, scores={**made.scores, **parts})
+    return msgspec.structs.replace(
+        made, scores={**made.scores, **parts}, judging=scored.judging or made.judging
+    )
 
 
 def run_config(

@@ -113,18 +113,18 @@ def _is_file(entry: str) -> bool:
 
 def _of_file(address: str, label: str, folder: Folder, where: str) -> Iterator[Prompt]:
     try:
-        found = folder.read(address, where=where)
+        found = folder.text(address, where=where)
     except Code as exc:
         raise BadFile(str(exc), hint="write the prompt as text or as chat messages") from exc
     name = label or address.removeprefix(MARK)
-    if isinstance(found, str):
-        parts = [p.strip() for p in re.split(r"^---[ \t]*$", found, flags=re.MULTILINE)]
-        for number, part in enumerate(p for p in parts if p):
-            yield Prompt(name if len(parts) == 1 else f"{name}#{number + 1}", part)
-    elif isinstance(found, list) and all(isinstance(m, dict) for m in found):
-        yield Prompt(name, msgspec.json.encode(found).decode())
-    else:
-        raise BadFile(f"{where}: `{address}` is neither text nor a list of chat messages")
+    if address.endswith((".json", ".yaml", ".yml")):
+        yield Prompt(name, found)
+        return
+    if address.endswith((".csv", ".jsonl")):
+        raise BadFile(f"{where}: `{address}` is a table", hint="name its prompts one by one")
+    parts = [p.strip() for p in re.split(r"^---[ \t]*$", found, flags=re.MULTILINE)]
+    for number, part in enumerate(p for p in parts if p):
+        yield Prompt(name if len(parts) == 1 else f"{name}#{number + 1}", part)
 
 
 def _items(
@@ -180,33 +180,47 @@ def _asserts(test: Test, asserts: Asserts) -> list[Assertion]:
 def _request(prompt: Prompt, test: Test, filling: Filling) -> Request:
     text = filling.text(prompt.text, test.values, where=f"{test.where}: the prompt")
     prefix, suffix = (str(test.options.get(k) or "") for k in ("prefix", "suffix"))
-    messages = _messages(prompt.text, test, filling)
+    messages = _messages(prompt.text, text, test, filling)
     if messages is None:
         return Request(prompt=f"{prefix}{text}{suffix}")
     last = messages[-1]
     return Request(prompt=f"{prefix}{last['content']}{suffix}", history=tuple(messages[:-1]))
 
 
-def _messages(text: str, test: Test, filling: Filling) -> list[dict[str, Any]] | None:
+def _messages(
+    prompt: str, filled: str, test: Test, filling: Filling
+) -> list[dict[str, Any]] | None:
     """Chat messages of a prompt that is a JSON or YAML list of them; None for plain text.
 
-    The list is read first and filled afterwards, so that no value can add a message.
+    The list is read first and filled afterwards, so that no value can add a message. Only where a
+    template makes the list itself (`{% for %}`) is it read from the filled text.
     """
+    where = f"{test.where}: the prompt"
+    found = _listed(prompt, where)
+    if found is None:
+        return _ended(_listed(filled, where) if "{%" in prompt else None, where)
+    messages = [
+        {"role": m["role"], "content": filling.text(m["content"], test.values, where=where)}
+        for m in found
+    ]
+    return _ended(messages, where)
+
+
+def _listed(text: str, where: str) -> list[dict[str, Any]] | None:
     if not re.match(r"\s*(?:\[|- role:)", text):
         return None
-    where = f"{test.where}: the prompt"
     try:
         found = load_yaml(text, name=where)
     except BadFile:
         return None
-    if not isinstance(found, list) or not all(_is_message(m) for m in found) or not found:
-        return None
-    if found[-1]["role"] != "user":
+    known = isinstance(found, list) and bool(found) and all(_is_message(m) for m in found)
+    return found if known else None
+
+
+def _ended(messages: list[dict[str, Any]] | None, where: str) -> list[dict[str, Any]] | None:
+    if messages and messages[-1]["role"] != "user":
         raise BadFile(f"{where}: its last message must be the user's")
-    return [
-        {"role": m["role"], "content": filling.text(m["content"], test.values, where=where)}
-        for m in found
-    ]
+    return messages
 
 
 def _is_message(value: Any) -> bool:

@@ -43,6 +43,14 @@ class Folder:
             return [parse_json(x, Any, name=f"{name}:{n}") for n, x in lines if x.strip()]
         return rows_of(text, name=name) if path.suffix == ".csv" else text
 
+    def text(self, address: str, *, where: str) -> str:
+        """The text of a file, whatever it holds; code is refused."""
+        path = self.path(address, where=where)
+        if path.suffix in CODE:
+            raise Code(f"{where}: `{address}` is code, which is not run")
+        with opened(path) as source:
+            return source.text(most=MOST)
+
     def path(self, address: str, *, where: str) -> Path:
         """The file of an address. Raises `BadFile` when it lies elsewhere, also by a link."""
         relative = address.removeprefix(MARK).split("#")[0]

@@ -94,7 +94,10 @@ class Tests:
         whole = _over(self._default, test)
         values = self._values(whole.get("vars"), where)
         options = self._mapping(whole.get("options") or {}, where)
-        lists = {k: v for k, v in values.items() if isinstance(v, list)}
+        # As promptfoo does: a list of texts is several tests, a list of anything else is a value.
+        lists = {
+            k: v for k, v in values.items() if isinstance(v, list) and v and isinstance(v[0], str)
+        }
         if options.get("disableVarExpansion"):
             lists = {}
         count = 1

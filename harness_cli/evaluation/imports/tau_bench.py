@@ -54,7 +54,9 @@ class RewardInfo(msgspec.Struct, frozen=True):
 class Info(msgspec.Struct, frozen=True):
     """`info` of a record."""
 
-    task: Task
+    task: Task | None = None
+    """Absent where the trial broke: then `error` says why."""
+    error: str | None = None
     source: str | None = None
     reward_info: RewardInfo | None = None
     user_cost: float | None = None
@@ -127,16 +129,24 @@ def _survey(source: Source) -> tuple[list[Span], Tasks[Task], str]:
             f"{source.name}: a τ-bench result file is a list of records",
             hint="`harness evalset import --help` names the other kinds",
         )
-    spans, tasks = [], Tasks[Task]()
+    spans, tasks, broken = [], Tasks[Task](), []
     for number, span in enumerate(elements(source, document), 1):
         where = f"{source.name}: record {number}"
         head = decoded(source.at(*span, f"record {number}"), Head, where=where)
         task_id = name_of(head.task_id, what="`task_id`", where=where)
         _checked_reward(head, where)
-        tasks.add(task_id, head.trial, head.info.task, where=where)
+        if head.info.task is None:
+            if head.info.error is None:
+                raise BadFile(f"{where}: `info` holds no `task`", hint="is the file whole?")
+            broken.append((task_id, head.trial, where))
+        else:
+            tasks.add(task_id, head.trial, head.info.task, where=where)
         spans.append(span)
     if not spans:
         raise BadFile(f"{source.name}: the list holds no record")
+    for task_id, trial, where in broken:  # the task is known from its other trials, if any
+        known = tasks.contents.get(task_id, Task(instruction=f"task {task_id}: not in the file"))
+        tasks.add(task_id, trial, known, where=where)
     tasks.settle()
     first = decoded(source.at(*spans[0], "record 1"), Record, where=f"{source.name}: record 1")
     found = _DOMAIN.search(str(first.traj[0].get("content"))) if first.traj else None
@@ -170,6 +180,7 @@ def _recorded(record: Record, item: Item, policy_id: str, *, where: str) -> Reco
     turns = turns_of(record.traj, where=where)
     steps = steps_of(turns, policy=policy_id)
     ended = record.info.reward_info is not None
+    cut = record.info.error or "the benchmark cut the dialogue at its most steps"
     findings = (*_outputs(record.info), *findings_of(steps, turns, item.expect.tools))
     return Recorded(
         item_id=item.id,
@@ -184,7 +195,7 @@ def _recorded(record: Record, item: Item, policy_id: str, *, where: str) -> Reco
             tail=tail_of(turns),
             channel="private",
             stop=StopReason.COMPLETED if ended else StopReason.MAX_ROUNDS,
-            error=None if ended else "limit: the benchmark cut the dialogue at its most steps",
+            error=None if ended else f"recorded: {cut[:300]}",
         ),
         scores={"reward": record.reward},
         parts=_parts(record.info),
