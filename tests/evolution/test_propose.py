@@ -117,7 +117,7 @@ def test_a_fact_that_was_fetched_and_left_out_widens_its_reply_pattern():
              reply="Lovely.", expect=expect),
         {"skills/item-qa/SKILL.md": PATTERN_SKILL},
     )  # fmt: skip
-    made = edits(propose(where))["say-stock-in-item-qa"]
+    made = edits(propose(where))["say-stock-of-get-inventory-in-item-qa"]
     assert (
         "- **stock**: how many are left, remaining" in after(where, made)["skills/item-qa/SKILL.md"]
     )
@@ -130,7 +130,7 @@ def test_a_fact_that_was_fetched_and_left_out_widens_its_reply_pattern():
             expect=expect,
         )
     )
-    made = edits(propose(bare))["say-stock-in-item-qa"]
+    made = edits(propose(bare))["say-stock-of-get-inventory-in-item-qa"]
     assert (
         "- Say `stock` from the result of `get_inventory`"
         in after(bare, made)["skills/item-qa/SKILL.md"]
@@ -389,3 +389,17 @@ def test_a_hunk_that_is_nearly_there_is_suggested_with_its_likeness_and_applies_
 @pytest.mark.parametrize("search", ["- Something else entirely, about shipping.\n", "zzz", ""])
 def test_a_hunk_that_is_nowhere_is_not_suggested(search):
     assert suggest(TEXT, Op(op="replace", path="a.md", search=search, text="new\n")) is None
+
+
+def test_two_tools_that_gave_the_same_field_are_two_edits_with_names_of_their_own():
+    rows = [
+        evidence(f"s-{tool}-{i}", f"stock of number {i}",
+                 calls=[skill("item-qa"), call(tool, {"link_id": i}, {"stock": i + 10})],
+                 reply="It is lovely.",
+                 expect=Expect(skills=("item-qa",), answers=("stock",), facts=(
+                     Fact(product="p-1", field="stock", value=i + 10, answer="stock"),)))
+        for tool in ("get_inventory", "get_product_info_by_link_id") for i in range(3)
+    ]  # fmt: skip
+    names = [e.id for e in propose(ground(rows)).edits]
+    assert len(names) == len(set(names))
+    assert sum(name.startswith("say-stock-of-") for name in names) == 2

@@ -46,7 +46,7 @@ def _said(
         ops = [add_bullet(text, path, "Rules", rule)]
     return draft(
         ground,
-        id=f"say-{_slug(slot or field)}-in-{skill}",
+        id=f"say-{_slug(slot or field)}-of-{_slug(tool)}-in-{skill}",
         module=path,
         ops=ops,
         rationale=f"In {len(failures)} replies `{tool}` gave `{slot}` and the reply left it out.",

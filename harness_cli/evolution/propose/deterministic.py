@@ -52,7 +52,8 @@ def propose(ground: Ground, *, rejected: Iterable[Rejection] = (), most: int = E
     kept: list[Edit] = []
     dropped: list[tuple[str, str]] = []
     for edit in (e for idea in IDEAS for e in idea(ground) if e is not None):
-        fault = _fault(ground, edit, leaks, known)
+        twice = any(edit.id == other.id for other in kept)
+        fault = "its name is taken" if twice else _fault(ground, edit, leaks, known)
         if fault is None:
             kept.append(edit)
         else:
