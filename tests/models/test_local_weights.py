@@ -2,6 +2,10 @@
 and SmolLM2-135M of its package."""
 
 import asyncio
+import json
+import subprocess
+import sys
+import urllib.request
 from importlib.util import find_spec
 
 import pytest
@@ -136,3 +140,40 @@ def test_smollm2_of_its_package_knows_the_capital_of_france(tmp_path):
     reply = asyncio.run(policy.complete(ChatRequest(messages=asked), Deadline()))
     assert "Paris" in reply.content
     assert reply.finish_reason == "stop"
+
+
+def serve(project, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "harness_cli.main", "serve", *words],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_serve_up_serves_a_local_policy_to_any_client_until_down(tmp_path, checkpoint):
+    settings = f"kind: local, checkpoint: {{uri: {checkpoint}}}, context: 2048, max_tokens: 4"
+    (tmp_path / "harness.yaml").write_text(f"policies:\n  mine: {{{settings}}}\npolicy: mine\n")
+    up = serve(tmp_path, "up", "mine", "--json")
+    assert up.returncode == 0, up.stderr
+    url = json.loads(up.stdout)["job"]["url"]
+    try:
+        body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
+        asked = urllib.request.Request(
+            f"{url}/chat/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(asked, timeout=120) as answer:
+            said = json.load(answer)
+        assert said["choices"][0]["message"]["role"] == "assistant"
+        assert 0 < said["usage"]["completion_tokens"] <= 4
+        with urllib.request.urlopen(f"{url}/models", timeout=30) as listed:
+            assert [m["id"] for m in json.load(listed)["data"]] == ["mine"]
+    finally:
+        down = serve(tmp_path, "down", "mine", "--json")
+    assert json.loads(down.stdout)["ended"] == ["mine"]
