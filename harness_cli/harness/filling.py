@@ -25,7 +25,7 @@ class Filling:
         made.undefined = ChainableUndefined
         made.trim_blocks = made.lstrip_blocks = False
         made.globals = {}
-        made.filters["dump"] = _dump
+        made.filters |= {"dump": _dump, "pairs": _pairs}
         made.unsafe_undefined = _unsafe  # type: ignore[method-assign]
         self._environment = made
         self.missing: set[str] = set()
@@ -37,9 +37,10 @@ class Filling:
         try:
             tree = self._environment.parse(text)
             _bounded(tree, where)
+            _pairs_of_mappings(tree)
             self.missing |= find_undeclared_variables(tree) - values.keys()
             pieces, size = [], 0
-            for piece in self._environment.from_string(text).generate(dict(values)):
+            for piece in self._environment.from_string(tree).generate(dict(values)):
                 size += len(piece)
                 if size > LONGEST:
                     raise BadFile(f"{where}: the filled text is longer than {LONGEST:,}")
@@ -71,6 +72,17 @@ def _bounded(tree: nodes.Template, where: str) -> None:
         inner = [n for n in outer.find_all(nodes.For) if any(True for _ in n.find_all(nodes.For))]
         if inner:
             raise BadFile(f"{where}: more than {_LOOPS} loops within each other")
+
+
+def _pairs_of_mappings(tree: nodes.Template) -> None:
+    """`for key, value in mapping` goes over the pairs, as it does in Nunjucks."""
+    for loop in tree.find_all(nodes.For):
+        if isinstance(loop.target, nodes.Tuple) and len(loop.target.items) == 2:
+            loop.iter = nodes.Filter(loop.iter, "pairs", [], [], None, None)
+
+
+def _pairs(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, Mapping) else value
 
 
 def _dump(value: Any) -> str:

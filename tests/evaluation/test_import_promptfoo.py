@@ -158,6 +158,15 @@ def test_chat_messages_that_a_template_makes_are_read_after_filling(tmp_path):
     assert one.request.prompt == "b"
 
 
+def test_pairs_of_a_mapping_are_gone_over_as_nunjucks_does(tmp_path):
+    text = """
+    prompts: ["{% for turn in turns %}{% for who, said in turn %}{{who}}={{said}};{% endfor %}{% endfor %}"]
+    tests: [{vars: {turns: [{user: x}, {assistant: y}]}}]
+    """  # noqa: E501
+    made = read(config(tmp_path, text))
+    assert made.items[0].request.prompt == "user=x;assistant=y;"
+
+
 def test_scenarios_multiply_their_configurations_with_their_tests(tmp_path):
     text = """
     prompts: ["{{lang}} {{word}}"]
