@@ -131,6 +131,7 @@ def report(
     partial: Annotated[
         bool, typer.Option("--partial", help="Before the end: opens the key, which is recorded.")
     ] = False,
+    cases: Annotated[int, typer.Option(min=0, help="Preferences to list with reasons.")] = 5,
     as_json: Json = False,
     directory: Folder = HERE,
     quiet: Quiet = False,
@@ -154,7 +155,7 @@ def report(
     if as_json:
         emit_json(found)
     else:
-        _show(found, quiet=quiet)
+        _show(found, cases=cases, quiet=quiet)
 
 
 def _open_early(found: "BlindReport", folder: Path, *, partial: bool) -> None:
@@ -170,8 +171,8 @@ def _open_early(found: "BlindReport", folder: Path, *, partial: bool) -> None:
     record_opening(folder, annotated=found.annotated, of=found.drawn)
 
 
-def _show(found: "BlindReport", *, quiet: bool) -> None:
-    from harness_cli.commands._show import line, table
+def _show(found: "BlindReport", *, cases: int, quiet: bool) -> None:
+    from harness_cli.commands._show import line, plain, table
     from harness_cli.evaluation.blind import words
 
     if not quiet:
@@ -189,3 +190,5 @@ def _show(found: "BlindReport", *, quiet: bool) -> None:
             table(columns, rows)
     for remark in words.remarks(found):
         line(remark)
+    for case in words.case_lines(found, cases):
+        line(plain(case))

@@ -37,6 +37,9 @@ def run(
         int | None,
         typer.Option(min=100, help="Seeded resamples, as the report drew; default: exact."),
     ] = None,
+    aa: Annotated[
+        bool, typer.Option("--aa", help="Two runs of one thing: keep their noise floor.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs of another evalset content or judge.")
     ] = False,
@@ -53,15 +56,18 @@ def run(
     from harness_cli.commands._show import emit_json, line, step_summary
     from harness_cli.evaluation.compare import compare
     from harness_cli.evaluation.comparison_text import markdown
-    from harness_cli.evaluation.noise import find
+    from harness_cli.evaluation.noise import find, measured_with
     from harness_cli.store.project import Project
     from harness_cli.store.runs import RunStore
 
-    store = RunStore(Project.find(directory).runs)
+    project = Project.find(directory)
+    store = RunStore(project.runs)
     if a and b and "," in a + b:
         _groups([store.get(n) for n in _named(a)], [store.get(n) for n in _named(b)], as_json)
         return
     first, second = _two(store, a, b)
+    if aa:
+        measured_with(project, [first, second])
     found = compare(
         first.results(),
         second.results(),

@@ -180,6 +180,17 @@ class Annotator(msgspec.Struct, frozen=True, kw_only=True):
     """Annotations made after somebody had opened the key."""
 
 
+class BlindCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One item with a preference, once the key is open: what a review reads."""
+
+    pair: str
+    item_id: str
+    stratum: str
+    preferred: System
+    reasons: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
 class BlindReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the blind test says."""
 
@@ -202,4 +213,6 @@ class BlindReport(msgspec.Struct, frozen=True, kw_only=True):
     alpha: float | None = None
     """Krippendorff's α (nominal) of several annotators."""
     openings: int = 0
+    cases: tuple[BlindCase, ...] = ()
+    """The items that the baseline won, then those the candidate won."""
     left_out: dict[str, int] = {}

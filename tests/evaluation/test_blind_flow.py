@@ -107,6 +107,9 @@ def test_the_blind_test_of_the_report_comes_out_of_the_whole_way(tmp_path, monke
     table_10 = (34.3, 22.9, 22.9, 14.3, 5.7)
     assert shares == dict(zip((tag for tag, _ in TABLE_10), table_10, strict=True))
     assert found["candidate"]["run"] == "r-harness"
+    assert [c["preferred"] for c in found["cases"]] == ["baseline"] + ["candidate"] * 35
+    assert found["cases"][0]["reasons"] == ["safer than an FAQ that was not asked for"]
+    assert "… 31 more, --cases N shows them" in shown
     assert sum(t["candidate"] + t["tie"] + t["baseline"] for t in found["strata"]) == 100
     assert found["consistency"]["asked"] == 10
 

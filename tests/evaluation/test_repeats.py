@@ -253,6 +253,11 @@ def test_compare_holds_a_difference_against_the_newest_floor_that_fits(project):
     text = CliRunner().invoke(app, ["compare", "r1", "r2"]).stdout
     assert "two runs of the same thing differ by up to ±1.67 points (A/A r0, r1)" in text
     assert "is inside" in text
+    for run in (runs[1], runs[2]):
+        (run.path / "noise.json").unlink(missing_ok=True)
+    kept_now = CliRunner().invoke(app, ["compare", "r1", "r2", "--aa"])
+    assert kept(runs[2]).runs == ("r1", "r2")
+    assert "(A/A r1, r2)" in kept_now.stdout
     seeded = CliRunner().invoke(app, ["compare", "r1", "r2", "--resamples", "500", "--json"])
     methods = {m["paired"]["method"] for m in json.loads(seeded.stdout)["metrics"]}
     assert methods == {"bootstrap 500, seed 0"}

@@ -32,12 +32,21 @@ _encode = msgspec.json.Encoder().encode
 
 def annotator_name(name: str | None) -> str:
     """Who annotates: the name given, else the user of this machine. Names become file names."""
-    chosen = (name or getpass.getuser()).strip().lower()
+    chosen = _user() if name is None else name.strip().lower()
     if not _NAME.fullmatch(chosen):
         raise UsageError(
             f"`{name}` is no annotator's name", hint="--annotator: letters, digits, `.`, `_`, `-`"
         )
     return chosen
+
+
+def _user() -> str:
+    """The user of this machine as a file name; `annotator` where the system knows none."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        return "annotator"
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("._-")[:64] or "annotator"
 
 
 def fault_of(sheet: BlindSheet, pair: str, choice: str, reason: str, tag: str) -> str | None:
@@ -119,7 +128,7 @@ def read_openings(folder: Path) -> list[Opening]:
 
 def record_opening(folder: Path, *, annotated: int, of: int) -> None:
     """Keep that somebody looked before the end; raises `HarnessError` where it cannot be kept."""
-    made = Opening(at=now(), by=getpass.getuser(), annotated=annotated, of=of)
+    made = Opening(at=now(), by=_user(), annotated=annotated, of=of)
     append(folder / OPENINGS, _encode(made))
 
 

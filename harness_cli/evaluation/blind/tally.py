@@ -10,12 +10,14 @@ from harness_cli.records.blind import (
     Annotation,
     Annotator,
     Attribution,
+    BlindCase,
     BlindKey,
     BlindReport,
     BlindSheet,
     Consistency,
     KeyEntry,
     Opening,
+    System,
     Tally,
 )
 from harness_cli.stats.agreement import krippendorff_alpha
@@ -37,8 +39,13 @@ class Preferred:
     system: str
     """baseline, candidate or tie."""
     split: bool
-    tags: tuple[str, ...]
-    """Of those who preferred that system."""
+    said: tuple[Annotation, ...]
+    """By those who preferred that system."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Their tags."""
+        return tuple(made.tag or UNTAGGED for made in self.said)
 
 
 def report(
@@ -72,6 +79,7 @@ def report(
         identical=sum(entry.pair in nobody for entry in first),
         alpha=_alpha(first, votes),
         openings=len(openings),
+        cases=_cases(key, preferred),
         left_out=key.left_out,
     )
 
@@ -119,12 +127,30 @@ def _preferred(
     split = 2 * most <= len(said)
     if split:
         system = "tie"
-    tags = tuple(
-        made[entry.pair].tag or UNTAGGED
+    agreeing = tuple(
+        made[entry.pair]
         for name, made in people.items()
         if entry.pair in made and votes[name][entry.pair] == system != "tie"
     )
-    return Preferred(stratum=stratum, system=system, split=split, tags=tags)
+    return Preferred(stratum=stratum, system=system, split=split, said=agreeing)
+
+
+def _cases(key: BlindKey, preferred: Mapping[str, Preferred]) -> tuple[BlindCase, ...]:
+    items = {entry.pair: entry.item_id for entry in key.entries}
+    sides: tuple[System, System] = ("baseline", "candidate")
+    return tuple(
+        BlindCase(
+            pair=pair,
+            item_id=items[pair],
+            stratum=found.stratum,
+            preferred=side,
+            reasons=tuple(made.reason for made in found.said),
+            tags=found.tags,
+        )
+        for side in sides
+        for pair, found in preferred.items()
+        if found.system == side
+    )
 
 
 def _strata(preferred: Iterable[Preferred]) -> tuple[Tally, ...]:

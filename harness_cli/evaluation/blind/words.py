@@ -112,3 +112,14 @@ def _ends(interval: Interval | None) -> str:
     if interval is None:
         return ""
     return f" [{percent(interval.low)}, {percent(interval.high)}]"
+
+
+def case_lines(report: BlindReport, most: int) -> list[str]:
+    """The items with a preference and why, the baseline's wins first."""
+    lines = [
+        f"{case.preferred} preferred  {case.item_id}  ({case.pair}, {case.stratum}): "
+        f"{' / '.join(case.reasons)}"
+        for case in report.cases[:most]
+    ]
+    more = len(report.cases) - most
+    return [*lines, f"… {more} more, --cases N shows them"] if more > 0 and most else lines
