@@ -6,6 +6,8 @@ from pathlib import Path
 import msgspec
 
 from harness_cli.commands._show import emit_json, line, table
+from harness_cli.commands._verdict import verdict_lines
+from harness_cli.evaluation.verdicts import verdict_of
 from harness_cli.records.counting import counted
 from harness_cli.records.trajectory import HookEvent, Step, Trajectory
 from harness_cli.store.project import Project
@@ -28,7 +30,12 @@ def show_run(name: str, folder: Path, *, as_json: bool, quiet: bool) -> None:
     split = f"/{config.evalset.split}" if config.evalset.split else ""
     line(f"{run.id}  {status}  {config.evalset.name}{split}, {counted(config.evalset.n, 'item')}")
     dirty = " (uncommitted files)" if config.dirty else ""
-    line(f"harness {config.harness_id[:12]}{dirty}")
+    imported = config.imported
+    if imported is not None:
+        simulator = f", user simulator {imported.user_simulator}" if imported.user_simulator else ""
+        line(f"imported from {imported.file} ({imported.kind}){simulator}: never promoted")
+    else:
+        line(f"harness {config.harness_id[:12]}{dirty}")
     line(f"policy {config.policy_id}  judge {config.judge_id}")
     if report is not None:
         line("  ".join(f"{key} {value}" for key, value in report.counts.items()))
@@ -50,8 +57,9 @@ def show_trajectory(
     """One rollout: messages, calls, results, hooks, reply."""
     run = RunStore(Project.find(folder).runs).get(run_name)
     found = run.trajectory(item, repeat)
+    said = verdict_of(run, item, repeat)
     if as_json:
-        emit_json({"run": run.id, "trajectory": found})
+        emit_json({"run": run.id, "trajectory": found, "verdict": said.verdict if said else None})
         return
     if not quiet:
         for step in found.steps:
@@ -59,6 +67,8 @@ def show_trajectory(
         for event in found.hooks:
             line(_hook(event))
     _end(found)
+    for words in verdict_lines(said, votes=not quiet):
+        line(words)
 
 
 def _step(step: Step) -> None:

@@ -54,7 +54,7 @@ def junit(
     """JUnit XML, one test case a rollout; an unscored one is skipped with its reason."""
     from harness_cli.errors import UsageError
     from harness_cli.evaluation.exports.inspect_log import finished
-    from harness_cli.evaluation.report import junit as lines_of
+    from harness_cli.evaluation.junit import junit as lines_of
     from harness_cli.store.runs import atomic_file
 
     chosen = finished(_chosen(directory, run))

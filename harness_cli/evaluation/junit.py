@@ -34,6 +34,7 @@ def junit(report: Report, results: Iterable[ItemResult]) -> Iterator[str]:
     )
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f"<testsuites {numbers}>\n<testsuite name={name} {numbers}>\n"
+    yield from _properties(report)
     if repeats is None:
         for result in results:
             yield _rollout_case(result)
@@ -41,6 +42,24 @@ def junit(report: Report, results: Iterable[ItemResult]) -> Iterator[str]:
         for _, group in groupby(results, key=lambda result: result.item_id):
             yield _item_case(list(group), repeats)
     yield "</testsuite>\n</testsuites>\n"
+
+
+def _properties(report: Report) -> Iterator[str]:
+    """What was measured, by digest."""
+    run = report.run
+    known = {
+        "run": run.id,
+        "policy": run.policy_id,
+        "harness": run.harness_id,
+        "judge": run.judge_id,
+        "evalset": run.evalset.digest,
+        "imported": run.imported.sha256 if run.imported else "",
+    }
+    yield "<properties>\n"
+    for name, value in known.items():
+        if value:
+            yield f"<property name={_attribute(name)} value={_attribute(value)}/>\n"
+    yield "</properties>\n"
 
 
 def _rollout_case(result: ItemResult) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from imported_files import (
@@ -17,6 +18,10 @@ from imported_files import (
     tau_record,
     write,
 )
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
+
+from program import call
 
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.exports.inspect_log import export_inspect, finished, is_listed
@@ -188,3 +193,22 @@ def served(logs):
                     time.sleep(1)
         finally:
             server.terminate()
+
+
+def test_junit_names_what_was_measured_by_digest(tau2_run):
+    project, run = tau2_run
+    done = call(project.root, "export", "junit", "--run", run.id, "-o", "units.xml", "--json")
+    assert done.code == 0, done.err
+    suite = ElementTree.parse(project.root / "units.xml").getroot()[0]
+    told = {p.get("name"): p.get("value") for p in suite.find("properties")}
+    config = run.config()
+    assert told["evalset"] == config.evalset.digest
+    assert told["imported"] == config.imported.sha256
+    assert "harness" not in told
+    assert [c.get("name") for c in suite.findall("testcase")] == ["t1"]
+
+
+def test_show_run_says_where_an_imported_run_comes_from(tau2_run):
+    project, run = tau2_run
+    shown = call(project.root, "show", "run", run.id).out
+    assert "imported from r.json (tau2), user simulator model-u: never promoted" in shown

@@ -137,14 +137,14 @@ def test_junit_has_one_case_an_item_with_its_reruns():
     suite = ET.fromstring("".join(shown.junit(report, results)))[0]
     numbers = {"tests": "4", "failures": "1", "errors": "0", "skipped": "1"}
     assert {k: suite.attrib[k] for k in numbers} == numbers
-    tags = {case.attrib["name"]: [c.tag for c in case] for case in suite}
+    tags = {case.attrib["name"]: [c.tag for c in case] for case in suite.iter("testcase")}
     assert tags == {
         "a": ["properties"],
         "b": ["properties", "flakyFailure"],
         "c": ["properties", "failure", "rerunFailure"],
         "d": ["properties", "skipped"],
     }
-    c = suite[2]
+    c = suite.findall("testcase")[2]
     assert c[1].attrib["message"].startswith("1 of 3 repeats passed, 2 needed: accuracy 0")
     assert [p.attrib["value"] for p in c[0]] == ["1 of 3 repeats passed, 2 needed", "true"]
     assert c.attrib["time"] == "0.750"
