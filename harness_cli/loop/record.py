@@ -70,7 +70,7 @@ def evolution_record(
     order = branches(project)
     found = sorted(best.values(), key=lambda b: (position(b[2], order), b[1].id))
     rows = [row(project, run, config, report, order, serving) for _, run, config, report in found]
-    rows = with_promises(project, rows)
+    rows = with_promises(project, told_apart(rows))
     stages = [stage_of(r, project) for r in rows]
     return rows, advise(stages)
 
@@ -102,6 +102,21 @@ def row(
         diagnosis=said(diagnosis_of(run)),
         served=config.harness_id == serving and not react,
     )
+
+
+def told_apart(rows: list[Row]) -> list[Row]:
+    """Each stage under a name of its own: what is selected must be one row.
+
+    Harnesses that are no evolution (committed by hand, or of a branch that is gone) are all
+    `base`; the later ones carry the beginning of their id.
+    """
+    met: set[str] = set()
+    made = []
+    for one in rows:
+        name = one.stage if one.stage not in met else f"{one.stage} {one.harness_id[:8]}"
+        met.add(name)
+        made.append(msgspec.structs.replace(one, stage=name))
+    return made
 
 
 def with_promises(project: Project, rows: list[Row]) -> list[Row]:

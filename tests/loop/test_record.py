@@ -91,6 +91,15 @@ def test_a_stage_that_regressed_is_shown_and_not_selected(project):
     assert advice.selected != last.stage
 
 
+def test_harnesses_that_are_no_evolution_have_names_of_their_own(project):
+    head = Repo.open(project.harness).resolve("HEAD")
+    record(project, "harness", head, "first-tree", {"accuracy": 0.5, "effectiveness": 0.5})
+    record(project, "harness", head, "later-tree", {"accuracy": 0.4, "effectiveness": 0.5})
+    rows, advice = evolution_record(project, evalset="live_stream_qa", split="dev")
+    assert [r.stage for r in rows] == ["base", "base later-tr"]
+    assert advice.selected == "base"
+
+
 def test_the_larger_run_of_a_harness_counts(project):
     head = Repo.open(project.harness).resolve("HEAD")
     record(project, "harness", head, "t", {"accuracy": 0.5}, n=482)
