@@ -1,7 +1,7 @@
 """One item by its id, wherever it is."""
 
 from harness_cli.errors import UnknownName
-from harness_cli.evaluation.evalsets import Evalset, load_evalset, load_header, names
+from harness_cli.evaluation.evalsets import ITEMS, Evalset, load_evalset, load_header, names
 from harness_cli.records.item import Item
 from harness_cli.store.project import Project
 
@@ -14,7 +14,9 @@ def find_item(project: Project, item_id: str, evalset: str | None = None) -> tup
     """
     seen: list[str] = []
     sealed = False
-    for name in [evalset] if evalset else names(project):
+    known = [evalset] if evalset else names(project)
+    # Loading a set reads its world as well: only those that hold the id's letters are loaded.
+    for name in [n for n in known if _mentions(project, n, item_id)] or known:
         header = load_header(project, name)
         sealed = sealed or bool(header.seal.splits)
         if evalset is None and (header.role == "judge" or header.states is not None):
@@ -30,3 +32,8 @@ def find_item(project: Project, item_id: str, evalset: str | None = None) -> tup
     if sealed:
         error.hint = f"{error.hint}; sealed splits are not searched"
     raise error
+
+
+def _mentions(project: Project, name: str, item_id: str) -> bool:
+    path = project.evalsets / name / ITEMS
+    return path.is_file() and item_id.encode() in path.read_bytes()
