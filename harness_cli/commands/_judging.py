@@ -148,8 +148,8 @@ def _show_cases(report: AgreementReport, cases: int) -> None:
         judged = "unscored" if case.judge is None else f"{case.judge:g}"
         reply = visible(" ".join(case.reply.split()))
         line(f"{case.id}  {case.metric} label {case.reference:g}, judge {judged}: {reply}")
-        for finding in case.findings:
-            line(f"    {visible(finding)}")
+        for told in (case.reason, *case.findings) if case.reason else case.findings:
+            line(f"    {visible(told)}")
     if len(report.disagreements) > cases:
         line(f"… {len(report.disagreements) - cases} more, --cases N shows them")
 

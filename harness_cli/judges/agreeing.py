@@ -48,6 +48,8 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     reference: float
     judge: float | None
     findings: tuple[str, ...]
+    reason: str = ""
+    """Why it was not scored."""
     reply: str
 
 
@@ -223,6 +225,7 @@ def _disagreements(
             reference=reference[metric][i],
             judge=given[metric][i],
             findings=tuple(f"{f.kind}: {f.quote or f.detail}" for f in verdicts[i].findings),
+            reason="" if given[metric][i] is not None else verdicts[i].unscored_reason or "",
             reply=replies[i].reply,
         )
         for i, metric in rows
