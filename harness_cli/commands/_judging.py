@@ -20,6 +20,7 @@ from harness_cli.records.calibration import (
     MetricAgreement,
     Origin,
 )
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Diagnosis
 from harness_cli.stats.agreement import Agreement
 from harness_cli.store.project import Project
@@ -64,6 +65,18 @@ def origin_of(word: str) -> Origin:
     if word == "team":
         return "team"
     raise UsageError(f"`--origin {word}` is no origin of labels", hint="human or team")
+
+
+def asked(project: Project, name: str, replies: int) -> str:
+    """What a measurement asks of a judge, before anything is asked."""
+    config = project.config.judges.get(name)
+    members = config.panel if config else ()
+    if not members:
+        return f"{counted(replies, 'reply', 'replies')} before `{name}`"
+    votes = counted(len(members) * replies, "vote")
+    return f"{counted(replies, 'reply', 'replies')} before `{name}`: {votes} of " + (
+        f"{', '.join(members)}; votes in the cache are not asked again"
+    )
 
 
 def as_data(report: AgreementReport, clusters: Diagnosis) -> dict[str, Any]:

@@ -103,6 +103,10 @@ def calibrate(
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who calibrates, for the record.")
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many replies, evenly over the kinds; no record."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Measure and show; write no record.")
     ] = False,
@@ -117,7 +121,7 @@ def calibrate(
     from harness_cli.commands import _judging as judging
     from harness_cli.commands._show import emit_json, note
     from harness_cli.evaluation import calibrating
-    from harness_cli.evaluation.labelled import constructed, labels_of
+    from harness_cli.evaluation.labelled import constructed, labels_of, part_of
     from harness_cli.evolution import judged
     from harness_cli.evolution.proposal_file import now
     from harness_cli.judges.label_file import read_label_file
@@ -132,6 +136,10 @@ def calibrate(
         made = judging.origin_of(origin)
         file = read_label_file(directory / labels)
         found = labels_of(project, file, evalset, split, made)
+    if limit is not None:
+        found, dry_run = part_of(found, limit), True
+    if not (quiet or as_json):
+        note(judging.asked(project, name, len(found.replies)))
     measured = asyncio.run(calibrating.measure_judge(project, name, found))
     record = calibrating.record_of(measured, at=now(), by=by or getpass.getuser())
     path = calibrating.record_path(project, name)

@@ -1,7 +1,8 @@
 """Labelled replies for a judge: of the calibration set, of a file, of a run people labelled."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import msgspec
@@ -132,3 +133,16 @@ def labels_of_run(project: Project, file: LabelFile, run: RunFolder, origin: Ori
         origin=origin,
         trajectories=trajectories,
     )
+
+
+def part_of(labels: Labels, most: int) -> Labels:
+    """At most so many of the replies, evenly over the kinds and the correct ones; always the same.
+
+    For a look at what a judge of many calls would come to; no record is made of a part.
+    """
+    kinds: dict[str, list[LabelledReply]] = {}
+    for reply in sorted(labels.replies, key=lambda r: sha256(r.id.encode())):
+        kinds.setdefault(reply.corruption, []).append(reply)
+    turns = (r for row in zip_longest(*(kinds[k] for k in sorted(kinds))) for r in row if r)
+    chosen = {r.id for r in islice(turns, most)}
+    return replace(labels, replies=tuple(r for r in labels.replies if r.id in chosen))

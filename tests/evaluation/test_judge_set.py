@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import findings, load_evalset, split_digests
 from harness_cli.evaluation.judge_set import load_judge_set
+from harness_cli.evaluation.labelled import constructed, part_of
 from harness_cli.store.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,15 @@ def test_the_replies_come_with_the_shared_items(project):
     assert made.items.ref.n == 482
     assert {r.item.id for r in made.replies} == {i.id for i in made.items.items}
     assert all(r.labels[0].annotator == "construction" for r in made.replies)
+
+
+def test_a_part_is_spread_over_the_kinds_and_always_the_same(project):
+    whole = constructed(project)
+    part = part_of(whole, 45)
+    assert part == part_of(whole, 45)
+    counts = Counter(r.corruption for r in part.replies)
+    assert (sum(counts.values()), set(counts.values())) == (45, {5})
+    assert len(part_of(whole, 10_000).replies) == 960
 
 
 def test_the_digest_binds_the_shared_items_as_well(project):
