@@ -6,6 +6,7 @@ from statistics import fmean
 
 from harness_cli.evaluation.repeats import VERDICTS as VERDICTS
 from harness_cli.evaluation.repeats import is_flaky, majority_of, verdict
+from harness_cli.evaluation.rubrics import POOLED, weight_of
 from harness_cli.records.verdict import ItemResult
 
 PASS = "pass"
@@ -22,6 +23,8 @@ class PairedItem:
     states: list[str] = field(default_factory=list)
     scores: dict[str, list[float | None]] = field(default_factory=dict)
     findings: set[str] = field(default_factory=set)
+    units: float = 1.0
+    """What it weighs in a pooled metric (`rubrics.POOLED`)."""
 
     def mean(self, metric: str) -> float | None:
         """Over the scored repeats; None when there is none."""
@@ -56,4 +59,5 @@ def collected(results: Iterable[ItemResult]) -> tuple[dict[str, PairedItem], dic
         for metric, score in {PASS: passed, **result.scores}.items():
             item.scores.setdefault(metric, []).append(score)
         item.findings |= {f.kind for f in result.findings}
+        item.units = weight_of(POOLED[0], result) or 1.0
     return items, counts

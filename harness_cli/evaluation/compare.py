@@ -11,6 +11,7 @@ from harness_cli.evaluation.comparison import Case, CategoryDelta, MetricDelta, 
 from harness_cli.evaluation.comparison import Comparison as Comparison  # its name at this seam
 from harness_cli.evaluation.noise import floor
 from harness_cli.evaluation.repeats import needed
+from harness_cli.evaluation.rubrics import POOLED
 from harness_cli.records.noise import Noise
 from harness_cli.records.run import RunConfig
 from harness_cli.records.verdict import ItemResult
@@ -150,7 +151,7 @@ def _against(delta: MetricDelta, noise: Noise | None, config: RunConfig | None) 
 
 
 def _delta(metric: str, pairs: Pairs, resamples: int | None) -> MetricDelta:
-    asked = [(a.mean(metric), b.mean(metric)) for a, b in pairs if _asks(metric, a, b)]
+    asked = _scores(metric, pairs)
     both = [(x, y) for x, y in asked if x is not None and y is not None]
     xs, ys = [x for x, _ in both], [y for _, y in both]
     diffs = [y - x for x, y in both]
@@ -170,6 +171,25 @@ def _delta(metric: str, pairs: Pairs, resamples: int | None) -> MetricDelta:
         needed=None if found.sd is None else items_needed(found.mean or 0.0, found.sd),
         spread=_spread(metric, pairs),
     )
+
+
+def _scores(metric: str, pairs: Pairs) -> list[tuple[float | None, float | None]]:
+    """Both sides' scores of every item that has the metric.
+
+    In a pooled metric an item's are scaled by what it weighs over the mean weight, so that means
+    and differences over items are those over the pooled units.
+    """
+    asking = [(a, b) for a, b in pairs if _asks(metric, a, b)]
+    found = [(a.mean(metric), b.mean(metric)) for a, b in asking]
+    held = [a.units for (a, _), pair in zip(asking, found, strict=True) if None not in pair]
+    if metric not in POOLED or not held:
+        return found
+    weight = fmean(held)
+    scales = [a.units / weight for a, _ in asking]
+    return [
+        (None if x is None else x * w, None if y is None else y * w)
+        for (x, y), w in zip(found, scales, strict=True)
+    ]
 
 
 def _spread(metric: str, pairs: Pairs) -> Spread | None:

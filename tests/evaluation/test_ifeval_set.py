@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import findings, load_evalset
 from harness_cli.evaluation.imports.bring_in import bring_in
@@ -97,6 +98,25 @@ def test_a_bare_policy_runs_the_imported_set(make_project, tmp_path):
     found = {m.metric: m.mean for m in outcome.report.metrics}
     assert found["prompt_strict"] == 0.5
     assert found["instruction_strict"] == pytest.approx(2 / 3), "pooled over instructions"
+
+
+def test_two_runs_are_compared_by_the_numbers_of_their_reports(make_project, tmp_path):
+    project = make_project()
+    import_ifeval(project, write_rows(tmp_path / "input_data.jsonl", ROWS))
+    runs = []
+    for said in ("hi ****** hello", "hi, you ****** hello"):
+        rows = [{"id": "ifeval-7", "reply": said}, {"id": "ifeval-9", "reply": "y"}]
+        answers = write_rows(tmp_path / "answers.jsonl", rows)
+        asked = EvalOptions(evalset="ifeval", responses=answers)
+        runs.append(asyncio.run(evaluate(project, asked)))
+    found = compare(*(r.run.results() for r in runs))
+    delta = next(m for m in found.metrics if m.metric == "instruction_strict")
+    means = [
+        next(m.mean for m in r.report.metrics if m.metric == "instruction_strict") for r in runs
+    ]
+    assert [delta.mean_a, delta.mean_b] == pytest.approx(means)
+    assert means == pytest.approx([1.0, 2 / 3])
+    assert delta.paired.mean == pytest.approx(-1 / 3)
 
 
 def test_a_letter_that_is_none_becomes_what_the_seeded_evaluator_draws(tmp_path):
