@@ -19,6 +19,7 @@ from harness_cli.errors import Locked, UsageError
 from harness_cli.evaluation.engine import Outcome
 from harness_cli.evaluation.evalsets import Evalset, load_evalset
 from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions, run_versions
+from harness_cli.evaluation.score_parts import score_in_parts
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.evaluation.summary import write_reports
 from harness_cli.records.run import RunConfig
@@ -90,8 +91,9 @@ def _written(source: RunFolder, folder: RunFolder, config: RunConfig, evalset: E
     with folder.journal.open("wb", buffering=BUFFER) as file:
         scorer = Scorer(Window(iter(items), config.repeat), file)
         scorer.note(source)
-        for line in scan(source.journal):
-            scorer.take(line)
+        if not score_in_parts(source.journal, scorer, lambda: Window(iter(items), config.repeat)):
+            for line in scan(source.journal):
+                scorer.take(line)
         file.flush()
         os.fsync(file.fileno())
     planned = len(items) * config.repeat

@@ -1,9 +1,11 @@
 """Rollouts that were made, scored again from a journal, line by line."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import getpid
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -65,6 +67,12 @@ class Window:
             self.waiting[item.id] = item
         return self.waiting[item_id]
 
+    def peek(self) -> None:
+        """Read on by one item."""
+        item = next(self.source, None)
+        if item is not None:
+            self.waiting[item.id] = item
+
     def done(self, item_id: str) -> None:
         """One rollout of it ended well; after the last one it is let go."""
         left = self.left.get(item_id, self.repeats) - 1
@@ -78,14 +86,18 @@ class Window:
 class Scorer:
     """Takes a journal line by line and writes another one with new results."""
 
-    def __init__(self, items: Window, file: IO[bytes]) -> None:
+    def __init__(self, items: Window, file: IO[bytes], *, part: bool = False) -> None:
         self.places: dict[tuple[str, int], int] = {}
         """Where the item records lie in what was written."""
+        self.trajectories: dict[tuple[str, int], bytes] = {}
+        self.verdicts: dict[tuple[str, int], VerdictRecord] = {}
+        """Records whose item has not come yet."""
+        self.orphans: list[bytes] = []
+        """Of a part of a journal: item records whose trajectory stands before it."""
+        self.size = 0
+        self._part = part
         self._items = items
         self._file = file
-        self._size = 0
-        self._trajectories: dict[tuple[str, int], bytes] = {}
-        self._verdicts: dict[tuple[str, int], VerdictRecord] = {}
 
     def note(self, source: RunFolder) -> None:
         """The first record: where all this comes from."""
@@ -95,17 +107,22 @@ class Scorer:
     def take(self, line: Line) -> None:
         """One record of the old journal."""
         if line.kind == "trajectory":
-            self._trajectories[named(line.data)] = line.data
+            self.trajectories[named(line.data)] = line.data
         elif line.kind == "verdict":
             verdict = _verdict(line.data)
-            self._verdicts[verdict.item, verdict.repeat] = verdict
+            self.verdicts[verdict.item, verdict.repeat] = verdict
         elif line.kind == "item":
-            self._score(_old(line.data))
+            self.score(line.data)
 
-    def _score(self, old: _Old) -> None:
+    def score(self, record: bytes) -> None:
+        """One item record, its trajectory and verdict being known."""
+        old = _old(record)
         key = (old.item, old.repeat)
-        data = self._trajectories.pop(key, None)
-        said = self._verdicts.pop(key, None)
+        data = self.trajectories.pop(key, None)
+        if data is None and self._part:
+            self.orphans.append(record)
+            return
+        said = self.verdicts.pop(key, None)
         if data is None:
             raise BadFile(f"the journal has a result for `{old.item}` and no trajectory")
         verdict = marked(said.verdict) if said and said.verdict else None
@@ -115,13 +132,21 @@ class Scorer:
         if result.state != "errored":
             self._items.done(old.item)
         self._append(VerdictRecord(item=old.item, repeat=old.repeat, verdict=verdict, error=error))
-        self.places[key] = self._size
+        self.places[key] = self.size
         self._append(ItemRecord(item=old.item, repeat=old.repeat, result=result))
 
     def _append(self, record: Any) -> None:
         raw = line_of(_encode(record))
         self._file.write(raw)
-        self._size += len(raw)
+        self.size += len(raw)
+
+    def join(self, path: Path, places: Iterable[tuple[str, int, int]]) -> None:
+        """Take over what a scorer of a part wrote, and where its item records lie."""
+        for item, repeat, at in places:
+            self.places[item, repeat] = self.size + at
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, self._file, 1 << 20)
+            self.size += file.tell()
 
 
 def marked(verdict: Verdict) -> Verdict:

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Generator, Iterator
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -34,6 +35,11 @@ class Line(NamedTuple):
     kind: str
     data: bytes
 
+    @property
+    def end(self) -> int:
+        """Where the next line begins."""
+        return self.offset + _START + len(self.data) + 2
+
 
 def line_of(data: bytes) -> bytes:
     """The line of a record's JSON bytes."""
@@ -50,15 +56,19 @@ def data_of(line: bytes) -> bytes | None:
     return data if line[len(_HEAD) : len(_HEAD) + 16] == total else None
 
 
-def scan(path: Path) -> Iterator[Line]:
+def scan(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
     """Every whole record in order, in constant memory; a torn tail is left out.
 
-    Raises `BadFile` when a damaged record stands before whole ones: that is no torn write.
+    `start` and `end` bound it to lines that begin there or between. Raises `BadFile` when a damaged
+    record stands before whole ones: that is no torn write.
     """
     damaged: int | None = None
-    offset = 0
+    offset = start
     with path.open("rb") as file:
+        file.seek(start)
         for number, line in enumerate(file, 1):
+            if offset == end:
+                return
             data = data_of(line)
             if data is None:
                 damaged = damaged or number
@@ -70,6 +80,19 @@ def scan(path: Path) -> Iterator[Line]:
             else:
                 yield Line(offset, data[_KIND : data.index(b'"', _KIND)].decode(), data)
             offset += len(line)
+
+
+def ranges(path: Path, count: int) -> list[tuple[int, int]]:
+    """The file as at most `count` ranges of bytes that begin with a line."""
+    size = path.stat().st_size
+    ends = {0, size}
+    with path.open("rb") as file:
+        for i in range(1, count):
+            file.seek(size * i // count)
+            file.readline()
+            ends.add(min(file.tell(), size))
+    bounds = sorted(ends)
+    return list(pairwise(bounds))
 
 
 def read_at(path: Path, offset: int) -> bytes:

@@ -1,0 +1,114 @@
+"""A large journal scored by several processes: each takes a range of it, one joins what they made.
+
+A record that lies on the other side of a border than its item (a trajectory in one range, the item
+in the next) is handed over. A child that fails for whatever reason makes the whole attempt void;
+the caller then goes through the journal alone and meets the same fault where it can be told.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from harness_cli.evaluation.scorer import Scorer, Window
+from harness_cli.records.journal import VerdictRecord
+from harness_cli.store.journal import ranges, scan
+
+LEAST = 16 * 1024 * 1024
+"""Bytes of journal that are worth a process."""
+MOST = 8
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """What a child says beside the lines it wrote."""
+
+    places: list[tuple[str, int, int]]
+    trajectories: list[tuple[str, int, bytes]]
+    verdicts: list[VerdictRecord]
+    orphans: list[bytes]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Made).decode
+
+
+def score_in_parts(
+    journal: Path, scorer: Scorer, window: Callable[[], Window], *, least: int = LEAST
+) -> bool:
+    """Have children score a journal into `scorer`; False, with nothing done, where it is small,
+    there is one core, or a child failed. `window` gives each child the items from the start."""
+    count = min(cores(), MOST, journal.stat().st_size // least)
+    if count < 2:
+        return False
+    # Opened once before the children are, so that a sealed split is logged once.
+    window().peek()
+    with tempfile.TemporaryDirectory(prefix="harness-parts-") as name:
+        folder = Path(name)
+        bounds = ranges(journal, count)
+        children = [
+            _start(journal, bounds, number, folder, window) for number in range(len(bounds))
+        ]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        if any(codes):
+            return False
+        _join(scorer, folder, len(bounds))
+    return True
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(
+    journal: Path,
+    bounds: list[tuple[int, int]],
+    number: int,
+    folder: Path,
+    window: Callable[[], Window],
+) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        start, end = bounds[number]
+        last = number == len(bounds) - 1
+        _score(journal, start, end, last, folder / str(number), window())
+        code = 0
+    finally:
+        os._exit(code)  # neither the caller's cleaning up nor its buffers are the child's
+
+
+def _score(journal: Path, start: int, end: int, last: bool, target: Path, window: Window) -> None:
+    reached = start
+    with target.with_suffix(".lines").open("wb", buffering=1 << 20) as file:
+        scorer = Scorer(window, file, part=True)
+        for line in scan(journal, start, end):
+            scorer.take(line)
+            reached = line.end
+    if not last and reached != end:
+        raise ValueError("a damaged record stands before whole ones")
+    made = _Made(
+        places=[(item, repeat, at) for (item, repeat), at in scorer.places.items()],
+        trajectories=[(item, n, data) for (item, n), data in scorer.trajectories.items()],
+        verdicts=list(scorer.verdicts.values()),
+        orphans=scorer.orphans,
+    )
+    target.with_suffix(".made").write_bytes(_encode(made))
+
+
+def _join(scorer: Scorer, folder: Path, count: int) -> None:
+    for number in range(count):
+        made = _decode((folder / f"{number}.made").read_bytes())
+        scorer.join(folder / f"{number}.lines", made.places)
+        for verdict in made.verdicts:
+            scorer.verdicts.setdefault((verdict.item, verdict.repeat), verdict)
+        for record in made.orphans:
+            scorer.score(record)
+        for item, repeat, data in made.trajectories:
+            scorer.trajectories[item, repeat] = data

@@ -1,0 +1,160 @@
+"""A journal scored in ranges by several processes gives what one process gives."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "evolution"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
+
+from program import call
+from small_shop import make_shop
+
+from harness_cli.errors import BadFile
+from harness_cli.evaluation import score_parts
+from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.score_parts import score_in_parts
+from harness_cli.evaluation.scorer import Scorer, Window
+from harness_cli.store.journal import data_of, ranges, scan
+from harness_cli.store.project import Project
+from harness_cli.store.runs import RunStore
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    root = tmp_path_factory.mktemp("parts") / "shop"
+    make_shop(root)
+    assert call(root, "eval", "shop", "--repeat", "2", "-q").code == 0
+    return root
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    def have(n):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n)))
+
+    return have
+
+
+def journal_of(root):
+    return RunStore(Project.find(root).runs).list()[0].journal
+
+
+def windows(root):
+    items = load_evalset(Project.find(root), "shop").items
+    return lambda: Window(iter(items), 2)
+
+
+def read(scorer, text):
+    """Every item record by the place that the scorer names."""
+    found = {}
+    for key, at in scorer.places.items():
+        line = text[at : text.index(b"\n", at) + 1]
+        found[key] = json.loads(data_of(line))
+    return found
+
+
+def alone(root, journal):
+    file = io.BytesIO()
+    scorer = Scorer(windows(root)(), file)
+    for line in scan(journal):
+        scorer.take(line)
+    return read(scorer, file.getvalue())
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_ranges_give_the_same_results_wherever_the_borders_fall(shop, cores, count):
+    cores(count)
+    journal = journal_of(shop)
+    file = io.BytesIO()
+    scorer = Scorer(windows(shop)(), file)
+    assert score_in_parts(journal, scorer, windows(shop), least=1)
+    found = read(scorer, file.getvalue())
+    assert found == alone(shop, journal)
+    assert len(found) == 108
+    assert scorer.size == len(file.getvalue())
+
+
+def test_a_border_at_every_line_hands_records_over(shop, tmp_path, cores, monkeypatch):
+    """Three lines of one item, a border between any two of them."""
+    cores(8)
+    lines = journal_of(shop).read_bytes().splitlines(keepends=True)
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(b"".join(lines))
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    wanted = alone(shop, journal)
+    kinds = [line.kind for line in scan(journal)]
+    ended = kinds.index("item")
+    for border in range(max(ended - 3, 1), ended + 2):
+        bounds = [(0, starts[border]), (starts[border], starts[-1])]
+        monkeypatch.setattr(score_parts, "ranges", lambda *_, bounds=bounds: bounds)
+        file = io.BytesIO()
+        scorer = Scorer(windows(shop)(), file)
+        assert score_in_parts(journal, scorer, windows(shop), least=1)
+        assert read(scorer, file.getvalue()) == wanted, border
+
+
+def test_small_journals_and_single_cores_are_left_to_one_process(shop, cores):
+    scorer = Scorer(windows(shop)(), io.BytesIO())
+    cores(8)
+    assert not score_in_parts(journal_of(shop), scorer, windows(shop))
+    cores(1)
+    assert not score_in_parts(journal_of(shop), scorer, windows(shop), least=1)
+    assert scorer.places == {}
+
+
+@pytest.mark.parametrize("where", [0.1, 0.9])
+def test_a_damaged_record_in_any_range_voids_the_attempt(shop, tmp_path, cores, where):
+    cores(2)
+    data = bytearray(journal_of(shop).read_bytes())
+    data[int(len(data) * where)] ^= 1
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(bytes(data))
+    file = io.BytesIO()
+    scorer = Scorer(windows(shop)(), file)
+    assert not score_in_parts(journal, scorer, windows(shop), least=1)
+    assert file.getvalue() == b""
+    with pytest.raises(BadFile, match="does not match its checksum"):
+        alone(shop, journal)
+
+
+def test_a_torn_end_is_left_out(shop, tmp_path, cores):
+    cores(2)
+    whole = journal_of(shop).read_bytes()
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(whole[:-30])
+    file = io.BytesIO()
+    scorer = Scorer(windows(shop)(), file)
+    assert score_in_parts(journal, scorer, windows(shop), least=1)
+    assert len(read(scorer, file.getvalue())) == 107
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 500])
+def test_ranges_begin_with_lines_and_cover_the_file(shop, count):
+    journal = journal_of(shop)
+    data = journal.read_bytes()
+    bounds = ranges(journal, count)
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == len(data)
+    assert [end for _, end in bounds[:-1]] == [start for start, _ in bounds[1:]]
+    assert all(start == 0 or data[start - 1 : start] == b"\n" for start, _ in bounds)
+    assert 1 <= len(bounds) <= count
+    lines = [line for start, end in bounds for line in scan(journal, start, end)]
+    assert lines == list(scan(journal))
+    assert lines[-1].end == len(data)
+
+
+def test_a_sealed_split_is_logged_once(shop, cores, monkeypatch):
+    cores(2)
+    monkeypatch.setattr(score_parts, "LEAST", 1)
+    monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
+    assert call(shop, "eval", "shop", "--split", "test", "--reason", "first", "-q").code == 0
+    assert call(shop, "eval", "--rescore", "latest", "--reason", "again", "-q").code == 0
+    log = (shop / "evalsets/seal.log.jsonl").read_text()
+    assert log.count('"again"') == 1
