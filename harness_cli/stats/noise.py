@@ -9,10 +9,14 @@ import numpy as np
 
 from harness_cli.records.noise import MetricNoise
 from harness_cli.records.run import Interval
-from harness_cli.stats.bootstrap import MAX_POINTS, Distribution, lattice_step
+from harness_cli.stats.bootstrap import Distribution, lattice_step
 from harness_cli.stats.clustered import variance_components
 from harness_cli.stats.distributions import normal_quantile
 from harness_cli.stats.power import attainable_p, minimum_detectable
+
+MOST_WORK = 10_000_000
+"""Points of the lattice times distinct items: beyond, the normal interval stands in for the exact
+one, whose last digit would cost seconds."""
 
 
 def noise_of(metric: str, items: Sequence[Sequence[float]]) -> MetricNoise | None:
@@ -74,7 +78,7 @@ def exchanged(items: Sequence[Sequence[float]]) -> Distribution | None:
     if step is None or not items:
         return None
     reach = sum(round(max(shape) / step) * count for shape, count in gaps.items())
-    if 2 * reach + 1 > MAX_POINTS:
+    if (2 * reach + 1) * len(gaps) > MOST_WORK:
         return None
     n = len(items)
     size = 1 << max(1, (2 * reach).bit_length())
