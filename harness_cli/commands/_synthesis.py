@@ -16,6 +16,10 @@ from harness_cli.records.item import EvalsetHeader
 from harness_cli.simulator.scenarios.files import split_digests, write_evalset
 from harness_cli.store.project import Project
 
+ROLE = "task_generator"
+"""The role whose policy words the comments where no flag names one."""
+TEMPLATES = "none"
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
@@ -40,7 +44,8 @@ def build(
     """Build a set and write it. Raises `UsageError` rather than write over other items."""
     folder = project.evalsets / safe_name(save_as)
     author = None
-    if policy is not None:
+    policy = policy or project.config.roles.get(ROLE)
+    if policy is not None and policy != TEMPLATES:
         author = Author(open_policy(*project.policy(policy), root=project.root))
     made = synthesise(project, name, seed=seed, count=count, author=author)
     header = msgspec.structs.replace(made.header, name=save_as)

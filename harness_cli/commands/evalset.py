@@ -235,7 +235,8 @@ def synth(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Writes the comments and checks them; default: committed templates.",
+            help="Words the comments and checks them; default: the role task_generator, "
+            "without one (or with `none`) the committed templates.",
             autocompletion=policy_names,
         ),
     ] = None,

@@ -43,6 +43,18 @@ def test_a_set_is_built_shown_and_not_written_over(shop):
     assert call(shop, "evalset", "check", "mine").code == 0
 
 
+def test_the_task_generator_of_the_roles_words_the_comments_unless_none_is_said(shop):
+    settings = shop / "harness.yaml"
+    before = settings.read_text()
+    settings.write_text(before.replace("roles: {", "roles: {task_generator: nobody, "))
+    try:
+        assert "nobody" in synth(shop, "--count", "1").err
+        by_template = synth(shop, "--count", "1", "--policy", "none", "--replace", "--json")
+        assert json.loads(by_template.out)["filtered_by"] == []
+    finally:
+        settings.write_text(before)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
