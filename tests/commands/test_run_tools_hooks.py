@@ -253,7 +253,7 @@ def test_hooks_are_tried_on_events_of_a_file(harness, place):
         done = harness("hooks", "test", "events.json")
         assert done.returncode == 0
         assert "reply-length" in done.stdout
-        assert "1 events, 1 with something to say" in done.stderr
+        assert "1 event, 1 with something to say" in done.stderr
         told = json.loads(harness("hooks", "test", "events.json", "--json").stdout)
         [outcome] = told["outcomes"]
         assert outcome["action"] == "retry"

@@ -114,7 +114,7 @@ def test_cases_help_and_everything_a_reviewer_needs_is_shown():
     keys = Reviewer("c", "?", "x", "q")
     case = Case(item_id="i-1", step=2, comment="how many?", reply="Lovely.", why="w")
     review(proposal(), FILES, keys.terminal(), cases={"i-1": case})
-    for word in ("why: numbers", "should fix: 1 items (c)", "risk: few", "-two", "+TWO", "i-1 (step 2)",
+    for word in ("why: numbers", "should fix: 1 item (c)", "risk: few", "-two", "+TWO", "i-1 (step 2)",
                  "viewer: how many?", "s - split"):  # fmt: skip
         assert word in keys.text
 

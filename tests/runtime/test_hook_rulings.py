@@ -49,7 +49,7 @@ def test_spent_retries_end_in_the_compact_fallback(stage):
     assert (done.stop, done.route) == (StopReason.GATE_FAILED, Route.COMPACT)
     assert done.reply == "Short and good."
     assert [o for _, _, o in outcomes(done)] == ["retry", "fallback"]
-    assert "after 1 retries" in done.steps[1].hooks[0].reason
+    assert "after 1 retry" in done.steps[1].hooks[0].reason
 
 
 @pytest.mark.parametrize(
