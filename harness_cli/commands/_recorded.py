@@ -95,6 +95,8 @@ def _hook(event: HookEvent) -> str:
 
 
 def _end(found: Trajectory) -> None:
+    for message in found.tail:
+        line(f"  {message.get('role')}: {_short(str(message.get('content')))}")
     line(f"reply: {found.reply or '(silent)'}")
     for action in found.actions:
         line(f"action: {json.dumps(msgspec.to_builtins(action), ensure_ascii=False)}")

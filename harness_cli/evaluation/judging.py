@@ -69,6 +69,7 @@ def judging_of(verdict: Verdict | None) -> Judging | None:
     return Judging(
         votes=len(votes),
         unscored=sum(v.unscored is not None for v in votes),
+        failed=sum(v.failed for v in votes),
         cached=sum(v.cached for v in votes),
         calls=sum(v.calls for v in fresh),
         input_tokens=_total([v.input_tokens for v in fresh]),

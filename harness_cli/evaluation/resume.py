@@ -20,8 +20,19 @@ FREE = (
 what decides the answers is in the policy's id."""
 
 
+class _Judging(msgspec.Struct):
+    failed: int = 0
+
+
 class _State(msgspec.Struct):
     state: str
+    judging: _Judging | None = None
+
+    @property
+    def done(self) -> bool:
+        """Not for what broke, nor where a judge's provider failed and nothing was scored."""
+        silent = self.judging is not None and self.judging.failed and self.state == "unscored"
+        return self.state != "errored" and not silent
 
 
 class _Item(msgspec.Struct):
@@ -45,7 +56,8 @@ class Standing:
 def read_standing(folder: RunFolder) -> Standing:
     """Cut a torn tail, then read what is done and what is half done.
 
-    An errored item is not done: a resume asks again from the call that failed.
+    An errored item is not done: a resume asks again from the call that failed. Neither is one that
+    is unscored since calls of its judge failed: those votes are asked for again.
     """
     standing = Standing()
     if not folder.journal.exists():
@@ -93,7 +105,7 @@ def _keep(recorded: Recorded, record: ModelRecord | ToolRecord | VerdictRecord) 
 
 def _finish(standing: Standing, record: _Item) -> None:
     key = (record.item, record.repeat)
-    if record.result.state != "errored":
+    if record.result.done:
         standing.recorded.pop(key, None)
         standing.done.add(key)
         return
@@ -101,7 +113,8 @@ def _finish(standing: Standing, record: _Item) -> None:
     recorded = standing.recorded.get(key)
     if recorded is not None:
         recorded.verdict = None
-        recorded.models = {i: m for i, m in recorded.models.items() if m.error is None}
+        for calls in (recorded, *recorded.votes.values()):
+            calls.models = {i: m for i, m in calls.models.items() if m.error is None}
 
 
 def _comparable(config: RunConfig) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Job:
     judge_tools: dict[str, ToolsDigest] = field(default_factory=dict)
     """The same for each member of the judge."""
     errors: int = 0
+    judge_errors: int = 0
     last_error: str = ""
     started: tuple[float, float] | None = None
     """Wall and CPU clock at the first dispatch."""
@@ -219,6 +220,13 @@ def _described(exc: Exception) -> str:
 
 
 def _watch_provider(job: Job, result: ItemResult, concurrency: int) -> None:
+    """Stop a run whose policy, or whose judge, has answered nothing from the start."""
+    if result.judging is not None and job.judge_errors >= 0:
+        dead = result.judging.failed > 0 and result.judging.calls + result.judging.cached == 0
+        job.judge_errors = job.judge_errors + 1 if dead else -1
+        if job.judge_errors >= max(DEAD_AFTER, 2 * concurrency):
+            job.last_error = f"judge: {result.error}"
+            job.gate.stop("provider")
     if result.state != "errored":
         job.errors = -1
     elif job.errors >= 0:

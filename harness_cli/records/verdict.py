@@ -62,6 +62,8 @@ class Vote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rubrics: tuple[RubricVote, ...] = ()
     unscored: str | None = None
     """Why this vote counts for nothing: refused, timed out, no verdict, two verdicts … ."""
+    failed: bool = False
+    """Its provider failed: a resume asks again."""
     trajectory_sha256: str = ""
     """Of the member's own rollout, without clocks."""
     looked_up: tuple[str, ...] = ()
@@ -94,6 +96,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 
     votes: int = 0
     unscored: int = 0
+    failed: int = 0
+    """Of the unscored, those whose provider failed."""
     cached: int = 0
     calls: int = 0
     input_tokens: int | None = None

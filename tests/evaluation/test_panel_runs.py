@@ -14,11 +14,13 @@ import msgspec
 import pytest
 from panel_stub import PanelStub, serving
 
-from harness_cli.errors import UsageError
+from harness_cli.commands._verdict import verdict_lines
+from harness_cli.errors import HarnessError, UsageError
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.report import judge_lines, markdown
+from harness_cli.evaluation.verdicts import verdict_of
 from harness_cli.store.journal import scan
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
@@ -214,3 +216,44 @@ def test_a_judge_whose_endpoint_is_down_leaves_items_unscored_with_the_reason(sh
     assert "1 of 3 votes, 2 are needed" in reason
     assert "b: policy: server" in reason
     assert outcome.report.incidents["judge failures"] == 6
+
+
+def test_a_resume_asks_again_for_the_votes_whose_provider_failed_and_for_no_others(shop):
+    stub = PanelStub(broken=("b", "c"))
+    with serving(stub) as url:
+        first = evaluated(shop(url, items=3, max_attempts=1))
+        project = Project.find(first.run.path)
+        assert first.report.counts["unscored"] == 3
+        stub.broken = ()
+        calls = dict(stub.calls)
+        again = evaluated(project, resume=first.run)
+    assert again.report.counts == {**first.report.counts, "passed": 3, "unscored": 0}
+    assert (stub.calls["a"], stub.calls["stub"]) == (calls["a"], calls["stub"])
+    assert stub.calls["b"] == calls["b"] + 3 * CALLS
+
+
+def test_a_judge_that_answers_nothing_from_the_start_stops_the_run_and_says_so(shop):
+    stub = PanelStub(broken=MEMBERS)
+    with serving(stub) as url:
+        outcome = evaluated(shop(url, items=60, max_attempts=1))
+        assert outcome.report.status == "failed"
+        assert outcome.report.counts["missing"] > 0
+        with pytest.raises(HarnessError, match="failed from the start"):
+            outcome.check()
+        stub.broken = ()
+        done = evaluated(Project.find(outcome.run.path), resume=outcome.run)
+    assert done.report.counts["passed"] == 60
+
+
+def test_the_votes_of_a_rollout_are_shown_with_what_they_rest_on(shop):
+    with serving(PanelStub(broken=("c",))) as url:
+        outcome = evaluated(shop(url, items=1, max_attempts=1))
+    said = verdict_of(outcome.run, "item-0000")
+    text = "\n".join(verdict_lines(said))
+    assert "accuracy 1, effectiveness 1, avg 1" in text
+    assert "vote of a (a@" in text
+    assert "accuracy: a finds nothing" in text
+    assert "evidence reply" in text
+    assert "vote of c" in text
+    assert "unscored, policy: server" in text
+    assert verdict_of(outcome.run, "item-0009") is None

@@ -68,6 +68,7 @@ def read_vote(trajectory: Trajectory, read: Read, *, voter: str, answers: Collec
     calls = [c for c in (steps[-1].calls if steps else ()) if c.name in answers and c.result.ok]
     if len(calls) != 1 or trajectory.stop is not StopReason.COMPLETED:
         reason = f"{len(calls)} verdicts in one answer" if len(calls) > 1 else None
+        vote = msgspec.structs.replace(vote, failed=_provider_failed(trajectory))
         return _unscored(vote, reason or _why_none(trajectory, answers))
     try:
         return read(vote, calls[0].arguments)
@@ -115,6 +116,10 @@ def _answered(given: tuple[RubricVote, ...], asked: Collection[str]) -> tuple[Ru
         if rubric.id in asked and len(ways[rubric.id]) == 1:
             kept.setdefault(rubric.id, rubric)
     return tuple(kept.values())
+
+
+def _provider_failed(trajectory: Trajectory) -> bool:
+    return trajectory.stop in (StopReason.PROVIDER_ERROR, StopReason.TIMEOUT)
 
 
 def _why_none(trajectory: Trajectory, answers: Collection[str]) -> str:
