@@ -13,6 +13,7 @@ from harness_cli.harness.check_config import check_config
 from harness_cli.harness.findings import Finding, of_error, ordered
 from harness_cli.harness.load import files_at
 from harness_cli.harness.reading import read_record, read_value
+from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.counting import counted
 from harness_cli.records.gates import GatesFile
@@ -83,12 +84,25 @@ def _evalsets(root: Path, config: ProjectConfig) -> Iterator[Finding]:
             if made is not None:
                 yield from _named(made, place.name, f"{name}/evalset.yaml")
                 catalogues |= {made.catalogue} if made.catalogue else set()
-            yield from check_items(items, f"{name}/items.jsonl", made)
+            if made is not None and made.items_of is not None:
+                yield from _shared(made, place, name, folder)
+            else:
+                yield from check_items(items, f"{name}/items.jsonl", made)
         elif items.is_file():
             message = "items without a header are no evalset"
             yield Finding(path=name, rule="evalset/header", message=message, fix="add evalset.yaml")
     for catalogue in sorted(catalogues):
         yield from _catalogue(folder / catalogue, f"{config.evalsets}/{catalogue}")
+
+
+def _shared(header: EvalsetHeader, place: Path, name: str, folder: Path) -> Iterator[Finding]:
+    """A set with the items of another one: that one is there, and the maps of states are maps."""
+    if not (folder / str(header.items_of) / "evalset.yaml").is_file():
+        message = f"its items are those of `{header.items_of}`, which is no evalset"
+        yield Finding(path=f"{name}/evalset.yaml", rule="evalset/items_of", message=message)
+    for file in sorted((place / header.states).glob("*.yaml")) if header.states else ():
+        path = f"{name}/{header.states}/{file.name}"
+        yield from _file(file, AugmentationMap, path, "evalset/state")[1]
 
 
 def _named(header: EvalsetHeader, folder: str, path: str) -> Iterator[Finding]:
@@ -165,7 +179,8 @@ def _gates(root: Path, config: ProjectConfig) -> Iterator[Finding]:
         header = root / config.evalsets / (gate.evalset or "") / "evalset.yaml"
         if gate.evalset and not header.is_file():
             message = f"gate `{gate.name}` measures on `{gate.evalset}`, which is no evalset"
-            yield Finding(path=config.gates, rule="gates/evalset", message=message)
+            fix = "`harness evalset import ifeval WHERE`" if gate.evalset == "ifeval" else ""
+            yield Finding(path=config.gates, rule="gates/evalset", message=message, fix=fix)
 
 
 def _manifests(root: Path, config: ProjectConfig) -> Iterator[Finding]:

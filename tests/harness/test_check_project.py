@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from small_harness import committed, git, project
@@ -123,3 +124,30 @@ def test_the_root_is_found_even_when_its_settings_cannot_be_read(place):
     assert [f.rule for f in check_project(place)] == ["config/file"]
     with pytest.raises(UsageError):
         project_root(place.parent)
+
+
+VARIANT = (
+    "schema: 1\nname: variant\nitems_of: qa\nstates: states\nsplits: {dev: 2}\ncatalogue: null\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "state", "rule"),
+    [
+        (VARIANT, "schema: 1\nstate: s\nfolder: s\n", None),
+        (VARIANT, "schema: 1\nstate: s\ntool: {}\n", "evalset/state"),
+        (VARIANT.replace("items_of: qa", "items_of: aq"), "", "evalset/items_of"),
+    ],
+)
+def test_a_set_with_the_items_of_another_needs_none_of_its_own(place, header, state, rule):
+    folder = place / "evalsets/variant"
+    (folder / "states").mkdir(parents=True)
+    (folder / "evalset.yaml").write_text(header)
+    if state:
+        (folder / "states/s.yaml").write_text(state)
+    assert [f.rule for f in check_project(place)] == ([rule] if rule else [])
+
+
+def test_the_shipped_evalsets_have_no_findings():
+    root = Path(__file__).parents[2]
+    assert [f for f in check_project(root) if f.path.startswith("evalsets/")] == []
