@@ -96,12 +96,18 @@ def _unlike(a: RunConfig | None, b: RunConfig | None, *, force: bool) -> list[st
             ("repeats", a.repeat, b.repeat),
             ("passes needed", a.need, b.need),
             ("profiles", a.profile, b.profile),
+            ("user simulators", _simulator(a), _simulator(b)),
         )
         if x != y
     ]
     if (a.policy_id, a.harness_id, a.agent) == (b.policy_id, b.harness_id, b.agent):
         mild.append("both runs are of one policy in one harness: what differs is noise")
     return serious + mild
+
+
+def _simulator(config: RunConfig) -> str:
+    """What played the user of an imported run."""
+    return config.imported.user_simulator if config.imported else ""
 
 
 def _rule(config: RunConfig | None) -> tuple[int | None, int | None]:

@@ -117,6 +117,7 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
         reason=options.reason,
         tools=tool_names(state),
     )
+    _refuse_records(evalset.header)
     name, policy = _policy(project, options)
     judge = options.judge or evalset.header.judge
     kind = options.agent or ("bare" if evalset.header.agent == "bare" else "harness")
@@ -236,16 +237,20 @@ def _policy(project: Project, options: EvalOptions) -> tuple[str, PolicyConfig]:
     return project.policy(options.policy)
 
 
+def _refuse_records(header: EvalsetHeader) -> None:
+    """Items of a dialogue benchmark need its simulated user and its database."""
+    if header.judge == RECORDED:
+        raise UsageError(
+            f"`{header.name}` is the record of dialogues that another tool simulated and scored: "
+            "its items cannot be run here",
+            hint="`harness compare` and `harness diagnose` read the runs imported with it",
+        )
+
+
 def _judge(project: Project, name: str) -> JudgeConfig | None:
     if name == NO_JUDGE:
         return None
     found = project.config.judges.get(name)
-    if found is None and name == RECORDED:
-        raise UsageError(
-            "this evalset is the record of dialogues that another tool simulated and scored: "
-            "its items cannot be run here",
-            hint="`harness compare` and `harness diagnose` read the runs imported with it",
-        )
     if found is None and name == "grounded":
         return JudgeConfig(kind="grounded")
     if found is None:

@@ -64,7 +64,7 @@ def diagnose_file(path: Path) -> tuple[Diagnosis, tuple[str, ...]]:
 
 
 def _evidence(imported: Imported) -> Iterator[Evidence]:
-    cleaner = Cleaner(Redactor.from_environment().text)
+    cleaner = Cleaner(Redactor.from_environment().once)
     items = {item.id: item for item in imported.items}
     for raw in imported.recorded():
         one = replace(raw, trajectory=cleaner.record(raw.trajectory))

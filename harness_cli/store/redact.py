@@ -80,6 +80,10 @@ class Redactor:
         """`text` with every secret masked."""
         return self._scan(text) if len(text) < _LONG else self._long(text)
 
+    def once(self, text: str) -> str:
+        """The same, for a text that hardly comes again: it is not remembered."""
+        return self._scan(text)
+
     def _scan(self, text: str) -> str:
         for value in self._values:
             if value in text:

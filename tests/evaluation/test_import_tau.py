@@ -20,6 +20,7 @@ from harness_cli.evaluation.imports.imported import ImportOptions
 from harness_cli.evaluation.imports.kinds import reader
 from harness_cli.evaluation.imports.source import opened
 from harness_cli.evaluation.imports.tau2_reward import RewardInfo, recheck
+from harness_cli.evaluation.plan import EvalOptions, resolve
 from harness_cli.evolution.recorded import diagnose_file, diagnose_imported
 from harness_cli.evolution.session import choose_run, examine
 from harness_cli.loop.record import evolution_record
@@ -334,6 +335,25 @@ def test_an_imported_run_is_no_candidate_no_evidence_and_the_provenance_gate_say
         Gate(name="provenance", kind="provenance"), Facts(provenance=tuple(facts))
     )
     assert told.outcome == "FAIL"
+
+
+def test_the_record_of_dialogues_is_not_run_whatever_judge_is_named(make_project):
+    project = make_project()
+    take(project, "tau-bench", write(project.root, "r.json", [tau_record(0)]))
+    for judge in (None, "none", "grounded"):
+        with pytest.raises(UsageError, match="its items cannot be run here"):
+            resolve(project, EvalOptions(evalset="tau-bench-airline", judge=judge))
+
+
+def test_a_comparison_says_that_other_simulators_played_the_user(make_project):
+    project = make_project()
+    path = write(project.root, "r.json", [tau_record(0)])
+    a = take(project, "tau-bench", path, simulator="u-1")
+    b = take(project, "tau-bench", path, simulator="u-2")
+    found = compare(
+        a.run.results(), b.run.results(), config_a=a.run.config(), config_b=b.run.config()
+    )
+    assert "user simulators differ: u-1 and u-2" in found.warnings
 
 
 def test_an_imported_run_is_not_edited_and_is_in_no_evolution_record(make_project):

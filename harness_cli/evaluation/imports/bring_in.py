@@ -104,7 +104,7 @@ def without_secrets(imported: Imported) -> Imported:
 
     Rollouts are cleaned as they are written. Raises `BadFile` for an id that looks like a key.
     """
-    cleaner = Cleaner(Redactor.from_environment().text)
+    cleaner = Cleaner(Redactor.from_environment().once)
     found = [item for item in imported.items if cleaner.finds(item)]
     if not found:
         return imported

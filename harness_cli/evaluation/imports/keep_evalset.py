@@ -20,6 +20,7 @@ from harness_cli.store.project import Project
 SHOWN = 5
 RESERVED = {"catalogue"}
 _encode = msgspec.json.Encoder().encode
+_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def existing_evalset(
@@ -66,9 +67,9 @@ def safe_name(name: str) -> str:
 
 
 def _same(found: Evalset, items: Sequence[Item]) -> None:
-    known = {item.id: item for item in found.items}
+    known = {item.id: _sorted(item) for item in found.items}
     alien = [i.id for i in items if i.id not in known]
-    other = [i.id for i in items if i.id in known and known[i.id] != i]
+    other = [i.id for i in items if i.id in known and known[i.id] != _sorted(i)]
     if alien or other:
         said = "are not in it" if alien else "are other ones there"
         shown = ", ".join(f"`{i}`" for i in (alien or other)[:SHOWN])

@@ -117,8 +117,9 @@ class RunWriter:
 
     def __init__(self, folder: RunFolder, *, source: str) -> None:
         self._folder = folder
-        self._cleaner = Cleaner(Redactor.from_environment().text)
-        self._texts = Texts(self._cleaner.text)
+        redactor = Redactor.from_environment()
+        self._cleaner = Cleaner(redactor.once)
+        self._texts = Texts(redactor.text)
         self._file = folder.journal.open("ab")
         detail = {"from": source}
         self._append(NoteRecord(event="imported", at=_now(), pid=os.getpid(), detail=detail))
