@@ -331,3 +331,12 @@ def test_secrets_of_the_environment_are_in_no_page(shop, monkeypatch):
     assert reply in page(shop)[1]
     monkeypatch.setenv("SHOP_TOKEN", reply)
     assert reply not in page(shop)[1]
+
+
+def test_a_run_that_was_scored_again_says_of_which(shop):
+    first = runs(shop)[0].id
+    assert call(shop, "eval", "--rescore", "latest", "-q").code == 0
+    said, text = page(shop)
+    assert f"Scored again from run {first}" in words_of(text)
+    assert said["items"] == 54
+    assert said["trajectories_left_out"] == 0

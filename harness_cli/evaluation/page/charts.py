@@ -80,7 +80,8 @@ def latency(walls_s: Sequence[float], *, bound_s: float) -> str:
             f'width="{width / BINS - 2:.1f}" height="{tall:.1f}"><title>{about}</title></rect>'
         )
     for i in range(5):
-        parts.append(_text(LEFT + width * i / 4, base + 18, f"{top * i / 4:.3g} s", "middle"))
+        anchor = "end" if i == 4 else "middle"
+        parts.append(_text(LEFT + width * i / 4, base + 18, f"{top * i / 4:.3g} s", anchor))
     parts.append(_text(LEFT - 6, TOP + 4, str(most), "end"))
     for row, (name, value) in enumerate(marks):
         x = LEFT + width * value / top
@@ -208,7 +209,8 @@ def _baseline(scale: _Scale, value: float | None, name: str, key: str) -> str:
         return ""
     y = scale.y(100 * value)
     line = f'<line class="base {key}" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
-    return line + _text(WIDTH - RIGHT, y - 4, f"{name} {100 * value:.2f}", "end")
+    # Below the line: the values of stages stand above their points.
+    return line + _text(WIDTH - RIGHT, y + 14, f"{name} {100 * value:.2f}", "end")
 
 
 def _legend(names: Sequence[tuple[str, str]]) -> str:

@@ -72,6 +72,7 @@ def remarks(subject: Subject, spooled: Spooled) -> list[Words]:
                 "答案来自重放或给定文件，并非实时请求：不计时。",
             )
         )
+    found += _made_otherwise(subject)
     if subject.status not in UNFINISHED:
         found += _unscored(subject)
     if spooled.left_out:
@@ -87,6 +88,41 @@ def remarks(subject: Subject, spooled: Spooled) -> list[Words]:
             (
                 f"{spooled.cut} long texts are shortened; each says how much is missing.",
                 f"有 {spooled.cut} 段长文本被截短，并注明了省略的字数。",
+            )
+        )
+    return found
+
+
+def _made_otherwise(subject: Subject) -> list[Words]:
+    """What sets a run apart from one that asked every item of its set afresh, here."""
+    config, found = subject.config, []
+    if config.imported is not None:
+        kind, file = config.imported.kind, config.imported.file
+        found.append(
+            (
+                f"Imported from {file} ({kind}): another tool made these rollouts.",
+                f"由 {file}（{kind}）导入：轨迹由其他工具产生。",
+            )
+        )
+    if config.rescored_of is not None:
+        found.append(
+            (
+                f"Scored again from run {config.rescored_of}: its rollouts and its verdicts.",
+                f"对运行 {config.rescored_of} 重新计分：沿用其轨迹与裁决。",
+            )
+        )
+    if config.only:
+        found.append(
+            (
+                f"Restricted to {len(config.only)} named items.",
+                f"仅限 {len(config.only)} 个指定条目。",
+            )
+        )
+    if config.judge_dirty:
+        found.append(
+            (
+                "The judge's own harness was not committed.",
+                "裁判自身的 Harness 未提交。",
             )
         )
     return found

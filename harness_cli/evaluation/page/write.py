@@ -15,6 +15,7 @@ import msgspec
 from harness_cli.evaluation import comparison_text as compared
 from harness_cli.evaluation import repeats
 from harness_cli.evaluation import report as shown
+from harness_cli.evaluation.judging_tally import judging_lines
 from harness_cli.evaluation.metrics import ATTAINMENT_S
 from harness_cli.evaluation.page import charts
 from harness_cli.evaluation.page.chunks import embedded
@@ -155,6 +156,7 @@ def _context(subject: Subject, spooled: Spooled) -> dict[str, Any]:
         "role_columns": ROLE_COLUMNS,
         "role_rows": role_rows(report),
         "repeat_lines": repeats.lines(report.repeats, shown.headline_metrics(report)),
+        "judge_lines": judging_lines(report),
         "usage": shown.usage_line(report),
         "pass_line": shown.pass_line(report),
         "timing": timing,
