@@ -95,7 +95,7 @@ def _form(pair: BlindPair, typed: Typed) -> str:
     )
     return (
         f'<form method="post" action="./"><input type="hidden" name="pair" '
-        f'value="{escape(pair.id)}"><fieldset>{radios}</fieldset>'
+        f'value="{escape(pair.id)}"><fieldset><legend>Which is better?</legend>{radios}</fieldset>'
         '<label>Why? (needed unless it is a tie)<textarea name="reason" maxlength="4000">'
         f"{escape(typed.reason)}</textarea></label>"
         f'<p><label>Kind of reason <select name="tag"><option value="">none</option>{options}'
