@@ -1,7 +1,7 @@
 """Everything the gates look at, from the project: runs, the incumbent's evidence, approvals."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -18,6 +18,9 @@ from harness_cli.release.channels import list_manifests, read_channel
 from harness_cli.release.evidence import RunEvidence, read_evidence
 from harness_cli.release.gates.facts import Facts
 from harness_cli.release.manifest import runs_by_gate
+from harness_cli.release.people import authors, signed_keys
+from harness_cli.release.signing import trust_of
+from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.runs import RunFolder
@@ -37,6 +40,8 @@ class Candidate:
     """The harness at the pair's commit; None when it is not there."""
     channel: Channel
     incumbent: Manifest | None
+    trust: Trust = field(default_factory=lambda: Trust(allowed=None))
+    """Whose signatures count."""
 
 
 def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) -> Candidate:
@@ -51,6 +56,7 @@ def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) 
         state=state_of(project, pair),
         channel=channel,
         incumbent=known.get(channel.harness or ""),
+        trust=trust_of(project),
     )
 
 
@@ -97,16 +103,28 @@ def gather(
         if before is not None:
             old[gate.name] = before
     config = candidate.named.config()
+    approvals = tuple(approvals)
+    trust, subject = candidate.trust, candidate.pair.subject
     return Facts(
         runs=runs,
         incumbent_runs=old,
         incumbent=candidate.incumbent.predicate.id if candidate.incumbent else None,
-        subject=candidate.pair.subject,
-        approvals=tuple(approvals),
+        subject=subject,
+        approvals=approvals,
+        authors=authors_of(candidate) or (),
+        signers=frozenset(principals(trust.allowed)) if trust.allowed else frozenset(),
+        signed=signed_keys((a for a in approvals if a.subject == subject), trust),
         drift=drift,
         provenance=tuple(provenance(candidate, runs)),
         judge=judge_of(candidate.project, config.judge, config.judge_id),
     )
+
+
+def authors_of(candidate: Candidate) -> tuple[str, ...] | None:
+    """Who made the edit, since the commit that the channel serves."""
+    manifest = candidate.incumbent
+    base = str(manifest.predicate.harness.get("commit")) if manifest else None
+    return authors(candidate.project, base, candidate.pair.commit)
 
 
 def judge_of(project: Project, name: str, judge_id: str) -> dict[str, Any]:
@@ -185,6 +203,11 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
         f"run `{run.run}` was imported: it was not measured here"
         for run in runs.values()
         if run.config is not None and run.config.imported is not None
+    ]
+    found += [
+        f"run `{run.run}` was graded by a judge that is not committed: commit its harness"
+        for run in runs.values()
+        if run.config is not None and run.config.judge_dirty
     ]
     found += [
         f"run `{run.run}` of `{run.evalset}` replayed answers"

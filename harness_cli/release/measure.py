@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from harness_cli.evaluation.engine import evaluate
+from harness_cli.evaluation.evalsets import load_header
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.candidate import PROMOTE, Pair, run_for
+from harness_cli.release.gates.judging import rests_on_judge
 from harness_cli.release.gather import Candidate, missing
 
 
@@ -28,6 +30,7 @@ class Needed:
             ("--split", o.split),
             ("--policy", o.policy),
             ("--harness", o.harness[:12] if o.harness else None),
+            ("--judge", o.judge),
             ("--profile", o.profile if o.profile != "offline" else None),
             ("--limit", o.limit),
             ("--concurrency", o.concurrency),
@@ -46,7 +49,10 @@ def needed(candidate: Candidate) -> list[Needed]:
 
 
 def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
-    """How a gate's run is made: latency under `replay`, one request at a time."""
+    """How a gate's run is made: latency under `replay`, one request at a time.
+
+    Runs that are graded are graded by one judge, that of the run which is promoted.
+    """
     pair: Pair = candidate.pair
     policy, commit, limit = pair.policy, pair.commit, None
     if role == "incumbent" and candidate.incumbent is not None:
@@ -60,11 +66,21 @@ def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
         split=gate.split,
         policy=policy,
         harness=commit,
+        judge=judge_for(candidate, gate),
         profile="replay" if latency else "offline",
         concurrency=1 if latency else None,
         limit=limit,
         command=PROMOTE,
     )
+
+
+def judge_for(candidate: Candidate, gate: Gate) -> str | None:
+    """The named run's judge, where the gate rests on grades; None: the evalset's own."""
+    named = candidate.named.config()
+    if not rests_on_judge(gate) or gate.evalset is None:
+        return None
+    own = load_header(candidate.project, gate.evalset).judge
+    return named.judge if named.judge != own else None
 
 
 def hopeless(results: tuple[GateResult, ...], wanted: list[Needed]) -> list[str]:
