@@ -9,6 +9,7 @@ from harness_cli.errors import UsageError
 from harness_cli.evaluation import report as shown
 from harness_cli.evaluation.imports.bring_in import BroughtIn, bring_in
 from harness_cli.evaluation.imports.imported import ImportOptions
+from harness_cli.records.counting import counted
 from harness_cli.records.reader import read_text
 from harness_cli.store.project import Project
 
@@ -58,7 +59,7 @@ def show_brought_in(made: BroughtIn, *, as_json: bool, quiet: bool) -> None:
         line(made.run.id if made.run else made.evalset.header.name)
         return
     state = "new" if made.fresh else "as it was"
-    line(f"evalset {made.evalset.header.name}: {made.evalset.ref.n} items, {state}")
+    line(f"evalset {made.evalset.header.name}: {counted(made.evalset.ref.n, 'item')}, {state}")
     if made.run is None or made.report is None:
         note(f"next: `harness eval {made.evalset.header.name}`")
         return

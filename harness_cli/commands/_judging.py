@@ -188,7 +188,10 @@ def row(name: str, found: Agreement | MetricAgreement, n: int) -> tuple[str, ...
 
 def show_record(record: Calibration, *, quiet: bool = False) -> None:
     """A calibration record."""
-    line(f"{record.judge.id} on {record.n} replies of `{record.source or record.evalset}`")
+    line(
+        f"{record.judge.id} on {counted(record.n, 'reply', 'replies')} "
+        f"of `{record.source or record.evalset}`"
+    )
     line(f"labels {WORDS[record.labels]}; {record.unscored} unscored; {record.at[:10]} {record.by}")
     pairs = (("accuracy", record.accuracy), ("effectiveness", record.effectiveness))
     columns = ("metric", "raw %", "95 %", "κ", "95 %", "pairs")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.records.counting import counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -35,7 +36,8 @@ def demo(
     else:
         kept = f"; the project is in {done.folder}" if keep else ""
         line(
-            f"\n{len(done.stages)} stages in {done.seconds:.0f} s, selected: {done.selected}{kept}"
+            f"\n{counted(len(done.stages), 'stage')} in {done.seconds:.0f} s, "
+            f"selected: {done.selected}{kept}"
         )
     if not (done.verified and done.verified_after_rollback):
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ import typer
 
 from harness_cli.commands._completing import run_ids
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
+from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
     from harness_cli.store.runs import RunFolder
@@ -85,4 +86,4 @@ def _said(
     if as_json:
         emit_json({"format": what, "run": run.id, "file": str(path), "rollouts": count})
     elif not quiet:
-        line(f"{path}: {count} rollouts of run {run.id}")
+        line(f"{path}: {counted(count, 'rollout')} of run {run.id}")

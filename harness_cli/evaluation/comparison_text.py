@@ -73,8 +73,8 @@ def _metric_remarks(delta: MetricDelta) -> list[str]:
         power, ties = delta.detectable.power, delta.paired.tie_rate or 0
         least = 100 * delta.detectable.difference
         found.append(
-            f"{delta.metric}: {delta.paired.n} pairs with {ties:.0%} ties see a true difference "
-            f"of {least:.1f} points with {power:.0%} power"
+            f"{delta.metric}: {counted(delta.paired.n, 'pair')} with {ties:.0%} ties see a true "
+            f"difference of {least:.1f} points with {power:.0%} power"
         )
     return found
 
@@ -100,7 +100,7 @@ def _repeat_remarks(comparison: Comparison) -> list[str]:
             counts = " / ".join(f"{name} {n}" for name, n in side.verdicts.items() if n)
             found.append(f"items of {letter} by verdict: {counts}")
         if flaky:
-            found.append(f"flaky in {letter}: {len(flaky)} items ({listed(flaky)})")
+            found.append(f"flaky in {letter}: {counted(len(flaky), 'item')} ({listed(flaky)})")
     for m in comparison.metrics[:4]:
         if m.spread is not None and m.spread.significance is not None:
             found.append(

@@ -11,6 +11,7 @@ from harness_cli.evaluation.survey import canonical_line, lines_of, stated_of
 from harness_cli.judges.labels import Label, LabelledReply
 from harness_cli.records.calibration import CORRUPTIONS, CandidateLine, CandidateReply
 from harness_cli.records.canonical import canonical_json
+from harness_cli.records.counting import counted
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import parse_json
 from harness_cli.store.project import Project
@@ -54,7 +55,9 @@ def load_judge_set(project: Project, name: str = DEFAULT) -> JudgeSet:
     known = {item.id: item for item in items.items}
     lines, frozen = read_candidates(path, known, shown=shown)
     if header.splits.get(split) != len(lines):
-        raise BadFile(f"{shown}: {len(lines)} items, evalset.yaml says {header.splits.get(split)}")
+        raise BadFile(
+            f"{shown}: {counted(len(lines), 'item')}, evalset.yaml says {header.splits.get(split)}"
+        )
     if header.digests and header.digests.get(split) != frozen:
         raise BadFile(
             f"{shown}: it has changed: its digest is {frozen}, evalset.yaml froze "

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness_cli.errors import UsageError
+from harness_cli.records.counting import counted
 from harness_cli.records.run import FlakyItem, Repeats, RepeatVariance, RunConfig
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.clustered import OneWay
@@ -139,7 +140,7 @@ def flaky_line(found: Repeats, shown: int = FLAKY_SHOWN) -> str:
         return ""
     named = [f"{f.item_id} ({f.passed} of {f.of})" for f in found.flaky[:shown]]
     more = len(found.flaky) - shown
-    return f"flaky: {len(found.flaky)} items: {', '.join(named)}" + (
+    return f"flaky: {counted(len(found.flaky), 'item')}: {', '.join(named)}" + (
         f", … {more} more" if more > 0 else ""
     )
 

@@ -7,6 +7,7 @@ from harness_cli.evolution.frontmatter import set_frontmatter
 from harness_cli.evolution.pointer import change_value
 from harness_cli.evolution.text_file import Splice, TextFile
 from harness_cli.evolution.unified import apply_diff
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Op
 
 Files = Mapping[str, bytes]
@@ -61,7 +62,7 @@ def _replace(view: _View, op: Op) -> Changes:
     if len(spots) != op.expected_count:
         lines = ", ".join(str(file.text.count("\n", 0, at) + 1) for at in spots[:8])
         raise BadFile(
-            f"{op.path}: the searched text stands {len(spots)} times, expected "
+            f"{op.path}: the searched text stands {counted(len(spots), 'time')}, expected "
             f"{op.expected_count}" + (f" (lines {lines})" if lines else ""),
             hint="search for more of the surrounding text, or give `expected_count`",
         )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness_cli.errors import BadFile
+from harness_cli.records.counting import counted
 
 _HEAD = re.compile(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 _NO_NEWLINE = "\\ No newline at end of file"
@@ -89,7 +90,7 @@ def _place(lines: Sequence[str], hunk: Hunk, wanted: int, where: str) -> int:
         return wanted
     if len(fits) == 1:
         return fits[0]
-    found = f"stands at {len(fits)} places" if fits else "is nowhere in the file"
+    found = f"stands at {counted(len(fits), 'place')}" if fits else "is nowhere in the file"
     raise BadFile(
         f"{where}: its text {found} and not at line {wanted + 1}",
         hint="make the proposal anew from the file as it is now",

@@ -160,7 +160,7 @@ def test_the_key_stays_shut_until_everything_is_annotated(made):
         for pair in sheet.pairs[1:]:
             log.add(pair.id, "tie", via="csv")
     shown = harness("blind", "report").stdout
-    assert "opened 1 times before the end; 10 annotations were made after that" in shown
+    assert "opened 1 time before the end; 10 annotations were made after that" in shown
     assert "nobody preferred anything" in shown
 
 

@@ -2,6 +2,7 @@
 
 from harness_cli.evaluation.comparison_text import chance, percent
 from harness_cli.records.blind import TAGS, BlindReport, Tally
+from harness_cli.records.counting import counted
 from harness_cli.records.run import Interval
 
 COLUMNS = ("preference", "count", "share %")
@@ -83,8 +84,8 @@ def remarks(report: BlindReport) -> list[str]:
     late = sum(a.after_opening for a in report.annotators)
     if report.openings:
         found.append(
-            f"the key was opened {report.openings} times before the end; {late} annotations were "
-            "made after that"
+            f"the key was opened {counted(report.openings, 'time')} before the end; "
+            f"{late} annotations were made after that"
         )
     return found
 
@@ -102,8 +103,8 @@ def _consistency(report: BlindReport) -> list[str]:
         ]
     if c.position_p is not None:
         found.append(
-            f"A was preferred {c.a_preferred} times, B {c.b_preferred} times, "
-            f"p {chance(c.position_p)} of an even hand"
+            f"A was preferred {counted(c.a_preferred, 'time')}, "
+            f"B {counted(c.b_preferred, 'time')}, p {chance(c.position_p)} of an even hand"
         )
     return found
 

@@ -26,6 +26,7 @@ from harness_cli.evolution.propose.memory import Rejection, is_rejected
 from harness_cli.evolution.safety import check_changes, check_ops
 from harness_cli.models.base import Deadline, Policy
 from harness_cli.records.chat import ChatRequest
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Edit, Op
 
 CASES = 24
@@ -200,7 +201,9 @@ def sift(
         else:
             dropped.append((edit.id, fault))
     chosen = within_budget(kept, most=most)
-    dropped += [(e.id, f"beyond the budget of {most} edits") for e in kept if e not in chosen]
+    dropped += [
+        (e.id, f"beyond the budget of {counted(most, 'edit')}") for e in kept if e not in chosen
+    ]
     return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
 
 

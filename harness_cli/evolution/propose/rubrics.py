@@ -12,6 +12,7 @@ from harness_cli.evolution.propose.deterministic import Proposed, compatible
 from harness_cli.evolution.propose.drafts import Ground
 from harness_cli.evolution.propose.guard import EDITS, LeakCheck, fault_of, within_budget
 from harness_cli.evolution.propose.memory import Rejection, is_rejected
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Cluster, Edit, Op
 
 NAME = "deterministic"
@@ -127,7 +128,9 @@ def propose_rules(
         else:
             kept.append(edit)
     chosen = within_budget(kept, most=most)
-    dropped += [(e.id, f"beyond the budget of {most} edits") for e in kept if e not in chosen]
+    dropped += [
+        (e.id, f"beyond the budget of {counted(most, 'edit')}") for e in kept if e not in chosen
+    ]
     return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
 
 
