@@ -52,7 +52,7 @@ CHAIN = (
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_chain_of_eight_items_has_nothing_to_propose_and_ends_inconclusive(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
     done = subprocess.run(

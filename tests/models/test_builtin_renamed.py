@@ -61,7 +61,7 @@ def skills_and_tools(project: Project, how: str) -> tuple[dict[str, str], dict[s
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("how", ["permuted", "made up"])
 def test_other_names_of_skills_and_tools_give_the_same_scores(tmp_path, as_shipped, how):
     project = Project.find(make_project(tmp_path / "shop").root)
