@@ -1,11 +1,12 @@
-"""`harness manifest verify|show|diff|list`: release manifests. No network, no key."""
+"""`harness manifest verify|sign|show|diff|list`: release manifests. No network, no key."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness_cli.commands._completing import channel_names, manifest_names
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Verify, show, diff, list release manifests."
@@ -22,6 +23,24 @@ def verify(
     channel: Annotated[
         str | None, typer.Option(help="What this channel serves now.", autocompletion=channel_names)
     ] = None,
+    allowed_signers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="HARNESS_ALLOWED_SIGNERS",
+            help="Whose signatures count, kept outside the repository; unsigned does not hold.",
+        ),
+    ] = None,
+    revoked_signers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", envvar="HARNESS_REVOKED_SIGNERS", help="Revoked keys (KRL or keys)."
+        ),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="YYYYMMDD", help="Keys as they were valid on this day.")
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="In words: what holds and what not.")] = False,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -29,26 +48,35 @@ def verify(
     """Make every bound digest anew and decide the gates again. Exit 0 or 1."""
     from harness_cli.commands._show import emit_json, line, note, table
     from harness_cli.errors import UsageError
-    from harness_cli.release.channels import list_manifests, read_channel
-    from harness_cli.release.verify import verified
-    from harness_cli.release.verify import verify as verify_one
+    from harness_cli.release.channels import manifest_names as all_names
+    from harness_cli.release.channels import read_channel
+    from harness_cli.release.signing import trust_of
+    from harness_cli.release.verify import check_all, verified
+    from harness_cli.release.why import reasons
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
+    trust = trust_of(
+        project, within(directory, allowed_signers), within(directory, revoked_signers), at
+    )
     if name is not None:
         names = [name]
     elif channel is not None:
         served = read_channel(project.manifests, channel)
         names = sorted({n for n in (served.policy, served.harness) if n})
     else:
-        names = list(list_manifests(project.manifests))
+        names = all_names(project.manifests)
     if not names:
         raise UsageError("there is no manifest to verify", hint="`harness promote` makes one")
-    found = {n: verify_one(project, n)[1] for n in names}
+    found = {n: check_all(project, n, trust) for n in names}
     good = all(verified(checks) for checks in found.values())
     if as_json:
         emit_json({"verified": good, "manifests": found})
     for n, checks in ({} if as_json else found).items():
+        if why:
+            for text in reasons(project, n, checks, trust):
+                line(text)
+            continue
         shown = [c for c in checks if c.outcome == "wrong"] if quiet else checks
         if shown:
             table(["what", "outcome", "detail"], [[c.what, c.outcome, c.detail] for c in shown])
@@ -58,6 +86,30 @@ def verify(
         note("error: a manifest does not hold")
         note("\nhint: the lines marked `wrong` say what differs; serve nothing that rests on it")
         raise typer.Exit(1)
+
+
+@app.command()
+def sign(
+    name: Name,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", envvar="HARNESS_SIGNING_KEY", help="SSH key that signs."),
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Sign a manifest that is there already, and tag its commit; without a key tag it alone."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.release.later import sign_later
+    from harness_cli.store.project import Project
+
+    done = sign_later(Project.find(directory), name, key and directory / key.expanduser())
+    if as_json:
+        emit_json(done)
+    elif not quiet:
+        line(f"signed by: {done.by or 'nobody'}")
+        line(f"tag: {done.tag or 'none, this is no git repository'}")
 
 
 @app.command()

@@ -1,23 +1,37 @@
 """`harness promote [RUN]`: gates, approvals, manifest, channel switch."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from harness_cli.commands._completing import run_ids
+from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(
+    cls=DefaultGroup, rich_markup_mode=None, help="Gates, approvals, manifest, channel switch."
+)
+Candidate = Annotated[
+    str | None,
+    typer.Argument(
+        help="A run of the candidate; default: the newest complete one.", autocompletion=run_ids
+    ),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--sign",
+        metavar="KEY",
+        envvar="HARNESS_SIGNING_KEY",
+        help="SSH key that signs; a public one is looked up in ssh-agent.",
+    ),
+]
 
 
-@app.command()
+@app.command(name=DEFAULT)
 def promote(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            help="A run of the candidate; default: the newest complete one.", autocompletion=run_ids
-        ),
-    ] = None,
+    run: Candidate = None,
     approve: Annotated[
         str | None, typer.Option(metavar="NAME", help="Record that this person approves the pair.")
     ] = None,
@@ -28,6 +42,7 @@ def promote(
         bool, typer.Option("--dry-run", help="Run the gates alone, change nothing.")
     ] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Decide on the runs there are.")] = False,
+    sign: Key = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -47,12 +62,45 @@ def promote(
         plan=plan,
         write=not dry_run,
         measure=not (no_run or plan),
+        key=sign and directory / sign.expanduser(),
     )
     with progress(quiet=quiet or as_json) as observe:
         done = asyncio.run(run_promotion(project, wish, observe))
     show(done, as_json=as_json, quiet=quiet)
     if done.exit_code and not plan:
         raise typer.Exit(done.exit_code)
+
+
+@app.command()
+def approve(
+    run: Candidate = None,
+    sign: Key = None,
+    comment: Annotated[str, typer.Option(help="Kept with the approval, and signed.")] = "",
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Approve a candidate by signature: its policy in its harness, and nothing else."""
+    from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.errors import UsageError
+    from harness_cli.release.approving import approve as approve_pair
+    from harness_cli.release.candidate import named_run, pair_of_run
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    if sign is None:
+        raise UsageError(
+            "an approval by signature needs a key",
+            hint="--sign KEY, or HARNESS_SIGNING_KEY; `harness promote --approve NAME` takes none",
+        )
+    pair = pair_of_run(named_run(project, run).config())
+    made = approve_pair(project, pair, directory / sign.expanduser(), comment=comment)
+    if as_json:
+        emit_json(made)
+        return
+    line(f"{made.by} approves {pair.policy_id} in harness {pair.harness_id[:12]}")
+    if not quiet:
+        note("\nnext: harness promote")
 
 
 def show(done: Any, *, as_json: bool, quiet: bool) -> None:

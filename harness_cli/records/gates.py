@@ -41,6 +41,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Origins of the labels that a judge may be calibrated on; unset: construction and human."""
     approvals: AtLeastOne = 1
     approvers: tuple[str, ...] = ()
+    public: bool | msgspec.UnsetType = msgspec.UNSET
+    """A public channel: `approvals` is two at least, each by signature."""
     max_unscored: Share = 0.02
     max_errored: Share = 0.02
 

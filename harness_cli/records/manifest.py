@@ -44,6 +44,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Of `report.canonical.json`."""
     evidence_sha256: str = ""
     """Of its lines in `evidence/<id>.jsonl.zst`."""
+    started: str = ""
+    fresh: bool = True
+    """False where answers were replayed: nothing is timed on such a run."""
 
 
 class EvidenceLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +75,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     """Digest of what was approved (candidate pair)."""
     comment: str = ""
+    signature: str = ""
+    """Armoured SSH signature over the rest of this record, in the namespace `harness-approval`."""
 
 
 class Predicate(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +99,12 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True):
     """Of `gate_settings` in canonical form."""
     gate_settings: tuple[Gate, ...] = ()
     evidence: tuple[Evidence, ...]
+    evidence_file_sha256: str = ""
+    """Of `evidence/<id>.jsonl.zst` itself; empty in manifests of older versions."""
     gates: tuple[GateResult, ...]
     approvals: tuple[Approval, ...]
+    authors: tuple[str, ...] | None = None
+    """Who made the edit since the incumbent, by git; None in manifests of older versions."""
     incumbent: str | None = None
     versions: dict[str, str] = {}
 

@@ -8,8 +8,8 @@ from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.judges.labels import as_item, as_trajectory
 from harness_cli.records.calibration import Calibration, MetricAgreement
 from harness_cli.records.manifest import Manifest
+from harness_cli.release.checks import Check, compared
 from harness_cli.release.gates.judging import record_of
-from harness_cli.release.manifest import Check, compared
 from harness_cli.stats.agreement import Weights, agreement_of
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo

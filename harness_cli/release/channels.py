@@ -9,6 +9,7 @@ from harness_cli.errors import HarnessError, UnknownName, UsageError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.manifest import Channel, Manifest, SwitchEvent
 from harness_cli.records.reader import read_json
+from harness_cli.release.reading import read_file
 
 log = logging.getLogger("harness.release")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -34,9 +35,14 @@ def list_channels(manifests: Path) -> list[Channel]:
 
 def list_manifests(manifests: Path) -> dict[str, Manifest]:
     """Every manifest by id, in the order in which they were made."""
-    found = [read_json(path, Manifest) for path in sorted(manifests.glob("*.json"))]
+    found = [read_file(path) for path in sorted(manifests.glob("*.json"))]
     found.sort(key=lambda m: (m.predicate.created, m.predicate.id))
     return {m.predicate.id: m for m in found}
+
+
+def manifest_names(manifests: Path) -> list[str]:
+    """Every manifest's id, readable or not."""
+    return sorted(path.stem for path in manifests.glob("*.json"))
 
 
 def read_manifest(manifests: Path, name: str) -> Manifest:
@@ -44,7 +50,7 @@ def read_manifest(manifests: Path, name: str) -> Manifest:
     known = {p.stem for p in manifests.glob("*.json")}
     if name not in known:
         raise UnknownName.of("manifest", name, known)
-    return read_json(manifests / f"{name}.json", Manifest)
+    return read_file(manifests / f"{name}.json")
 
 
 def pair_of(policy: Manifest, harness: Manifest) -> tuple[str, str]:

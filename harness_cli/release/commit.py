@@ -47,5 +47,6 @@ def bound_files(manifests: Path, channel: Channel) -> list[Path]:
     names = {n for event in channel.history for n in (event.policy, event.harness) if n}
     wanted = [channel_path(manifests, channel.name), manifests / APPROVALS]
     for name in sorted(names):
-        wanted += [manifests / f"{name}.json", manifests / "evidence" / f"{name}.jsonl.zst"]
+        wanted += [manifests / f"{name}.json", manifests / f"{name}.json.sig"]
+        wanted.append(manifests / "evidence" / f"{name}.jsonl.zst")
     return [path for path in wanted if path.is_file()]

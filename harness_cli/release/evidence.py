@@ -60,12 +60,17 @@ def lines_sha256(lines: Iterable[EvidenceLine]) -> str:
     return sha256(b"\n".join(canonical_json(line) for line in ordered(lines)))
 
 
-def write_evidence(path: Path, lines: Iterable[EvidenceLine]) -> None:
-    """`manifests/evidence/<id>.jsonl.zst`."""
+def evidence_bytes(lines: Iterable[EvidenceLine]) -> bytes:
+    """The bytes of `manifests/evidence/<id>.jsonl.zst`."""
     import zstandard
 
     text = b"".join(canonical_json(line) + b"\n" for line in ordered(lines))
-    write_atomic(path, zstandard.ZstdCompressor(level=10).compress(text))
+    return zstandard.ZstdCompressor(level=10).compress(text)
+
+
+def write_evidence(path: Path, lines: Iterable[EvidenceLine]) -> None:
+    """`manifests/evidence/<id>.jsonl.zst`."""
+    write_atomic(path, evidence_bytes(lines))
 
 
 def read_evidence(data: bytes, *, name: str, limit: int = 1 << 30) -> Iterator[EvidenceLine]:

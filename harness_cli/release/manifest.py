@@ -1,20 +1,20 @@
 """Build a release manifest, and check one against a repository: every digest made anew."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from typing import Any
 
+from harness_cli import __version__
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.gates import GateResult, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import (
-    PREDICATE,
-    STATEMENT,
     EvidenceLine,
     Manifest,
     Predicate,
     Subject,
 )
+from harness_cli.release.checks import Check, compared
 from harness_cli.release.decide import decide
 from harness_cli.release.evidence import RunEvidence, lines_sha256
 from harness_cli.release.gates.all import run_gates
@@ -23,15 +23,6 @@ from harness_cli.release.inventory import differences, inventory, tools_sha256
 
 RECOMPUTED = ("latency", "regression", "capability")
 """Gate kinds that `verify` decides again from the committed evidence alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that `verify` looked at."""
-
-    what: str
-    outcome: Literal["verified", "wrong", "not re-checked"]
-    detail: str = ""
 
 
 def statement(predicate: Predicate) -> Manifest:
@@ -45,14 +36,14 @@ def statement(predicate: Predicate) -> Manifest:
     )
 
 
-def check_shape(manifest: Manifest, name: str) -> list[Check]:
-    """The statement is one of ours and speaks of what it binds."""
+def check_shape(manifest: Manifest, name: str, plain: dict[str, Any]) -> list[Check]:
+    """The statement speaks of what it binds. `plain` is its JSON, with fields unknown here."""
     predicate = manifest.predicate
+    settings = plain.get("predicate", {}).get("gate_settings", [])
     tests = {
-        "statement type": manifest.type_ == STATEMENT and manifest.predicate_type == PREDICATE,
         "file name": predicate.id == name,
         "subjects": manifest.subject == statement(predicate).subject,
-        "gate settings": digest(list(predicate.gate_settings)) == predicate.gates_sha256,
+        "gate settings": digest(settings) == predicate.gates_sha256,
         "outcome": decide(predicate.gates).promotes,
     }
     return [Check(what, "verified" if good else "wrong") for what, good in tests.items()]
@@ -87,15 +78,10 @@ def check_evalsets(manifest: Manifest, found: Mapping[str, str]) -> list[Check]:
     ]
 
 
-def compared(found: str | None, bound: str) -> tuple[Literal["verified", "wrong"], str]:
-    """Equal digests are verified; an absent one is wrong, since it was bound."""
-    if found == bound:
-        return "verified", ""
-    return "wrong", "not in the bound commit" if found is None else f"{bound} is now {found}"
-
-
 def check_evidence(
-    manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]] | None
+    manifest: Manifest,
+    lines: Mapping[str, tuple[EvidenceLine, ...]] | None,
+    standing: Facts | None = None,
 ) -> list[Check]:
     """The evidence file holds the bound lines, and the gates come out as they are recorded."""
     bound = manifest.predicate
@@ -105,9 +91,10 @@ def check_evidence(
     for evidence in bound.evidence:
         sha = lines_sha256(lines.get(evidence.run, ()))
         checks.append(Check(f"evidence {evidence.run}", *compared(sha, evidence.evidence_sha256)))
-    again = {g.name: g for g in gates_again(manifest, lines)}
+    again = {g.name: g for g in gates_again(manifest, lines, standing)}
+    same = bound.versions.get("harness") == __version__
     for recorded in bound.gates:
-        checks.append(gate_check(recorded, again.get(recorded.name)))
+        checks.append(gate_check(recorded, again.get(recorded.name), same_version=same))
     checks.append(
         Check("full trajectories", "not re-checked", "no archive is bound")
         if "archive_sha256" not in bound.versions
@@ -116,25 +103,45 @@ def check_evidence(
     return checks
 
 
-def gate_check(recorded: GateResult, again: GateResult | None) -> Check:
-    """One recorded gate beside what the evidence gives now."""
+def gate_check(
+    recorded: GateResult, again: GateResult | None, *, same_version: bool = True
+) -> Check:
+    """One recorded gate beside what the evidence gives now.
+
+    Another version of this program may say it in other words and give more numbers; the outcome,
+    and every number that both give, must be the same.
+    """
     what = f"gate {recorded.name}"
     if again is None:
         return Check(what, "not re-checked", f"{recorded.kind}: {recorded.summary}")
     if canonical_json(again) == canonical_json(recorded):
         return Check(what, "verified", recorded.summary)
-    return Check(what, "wrong", f"recorded {recorded.outcome}, evidence gives {again.outcome}")
+    if recorded.outcome != again.outcome:
+        return Check(what, "wrong", f"recorded {recorded.outcome}, evidence gives {again.outcome}")
+    both = recorded.numbers.keys() & again.numbers.keys()
+    numbers = [{k: g.numbers[k] for k in sorted(both)} for g in (recorded, again)]
+    if same_version or canonical_json(numbers[0]) != canonical_json(numbers[1]):
+        return Check(what, "wrong", f"recorded `{recorded.summary}`, it is `{again.summary}`")
+    return Check(what, "verified", f"{recorded.summary} (as another version said it)")
 
 
 def gates_again(
-    manifest: Manifest, lines: Mapping[str, tuple[EvidenceLine, ...]]
+    manifest: Manifest,
+    lines: Mapping[str, tuple[EvidenceLine, ...]],
+    standing: Facts | None = None,
 ) -> tuple[GateResult, ...]:
-    """The gates that rest on evidence and on the bound calibration alone, decided again."""
+    """The gates that rest on evidence, on the bound calibration and on approvals, decided again.
+
+    `standing` holds what approvals are decided on; None where they cannot be decided here.
+    """
     bound = manifest.predicate
     kinds = RECOMPUTED if "standing" not in bound.judge else (*RECOMPUTED, "judge")
+    if standing is not None:
+        kinds = (*kinds, "approvals")
     return run_gates(
         GatesFile(gates=bound.gate_settings),
-        Facts(
+        replace(
+            standing or Facts(),
             runs=runs_by_gate(manifest, lines, "candidate"),
             incumbent_runs=runs_by_gate(manifest, lines, "incumbent"),
             incumbent=bound.incumbent,
@@ -160,6 +167,7 @@ def runs_by_gate(
                 judge_id=evidence.judge_id,
                 evalset=evidence.evalset,
                 evalset_digest=evidence.evalset_digest,
+                fresh=evidence.fresh,
             )
     return found
 

@@ -1,24 +1,27 @@
 """Promotion: gates, then evidence, manifest and switch, in an order that a crash cannot break."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness_cli import __version__
 from harness_cli.errors import Stale
-from harness_cli.records.canonical import canonical_json, digest, write_atomic, write_json
+from harness_cli.records.canonical import canonical_json, sha256, write_atomic
 from harness_cli.records.gates import GateResult
-from harness_cli.records.manifest import Approval, Evidence, Manifest, Predicate
-from harness_cli.release.channels import read_channel, switched, write_channel
+from harness_cli.records.manifest import Approval, Manifest
+from harness_cli.release.bind import bound_runs, predicate
+from harness_cli.release.channels import list_manifests, read_channel, switched, write_channel
+from harness_cli.release.clock import refuse_clock
 from harness_cli.release.commit import channels_locked, commit_channel
 from harness_cli.release.decide import Decision, decide
-from harness_cli.release.evidence import RunEvidence, lines_sha256, write_evidence
+from harness_cli.release.evidence import evidence_bytes
 from harness_cli.release.gates.all import run_gates
 from harness_cli.release.gates.facts import Facts
-from harness_cli.release.gather import APPROVALS, Candidate, read_approvals, settings_of
-from harness_cli.release.inventory import inventory, tools_sha256
+from harness_cli.release.gather import APPROVALS, Candidate, read_approvals
 from harness_cli.release.manifest import statement
+from harness_cli.release.reading import manifest_bytes
+from harness_cli.release.signing import release_tag, signed_by, write_signature
+from harness_cli.release.ssh import MANIFEST
 from harness_cli.store.checkin import refuse_busy
 from harness_cli.store.project import Project
-from harness_cli.store.repo import Repo
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,15 @@ def judge_candidate(candidate: Candidate, facts: Facts) -> Promotion:
     return Promotion(results=results, decision=decide(results))
 
 
-def promote(candidate: Candidate, facts: Facts, *, at: str, by: str) -> Promotion:
-    """Gates, and where they all pass: evidence, manifest, channel switch, one commit.
+def promote(
+    candidate: Candidate, facts: Facts, *, at: str, by: str, key: Path | None = None
+) -> Promotion:
+    """Gates, and where they all pass: evidence, manifest, channel switch, one commit, one tag.
 
-    The switch is written last; a program killed before that leaves a manifest nobody serves.
-    Raises `Stale` when the channel moved since the candidate was compared with its incumbent.
+    The switch is written last; a program killed before that leaves a manifest nobody serves, one
+    killed before the tag leaves a release that `harness manifest sign` tags. `key` signs both.
+    Raises `Stale` when the channel moved since the candidate was compared with its incumbent, or
+    when the clock stands before what is on record.
     """
     judged = judge_candidate(candidate, facts)
     if not judged.decision.promotes:
@@ -55,101 +62,52 @@ def promote(candidate: Candidate, facts: Facts, *, at: str, by: str) -> Promotio
                 hint="`harness promote` again compares with what it serves now",
             )
         refuse_busy(project.manifests)
-        made = statement(predicate(candidate, facts, judged.results, at=at))
+        refuse_clock(at, now, list_manifests(project.manifests).values(), facts.approvals)
+        made = write_release(candidate, facts, judged.results, at=at, key=key)
         name = made.predicate.id
-        lines = [line for run in bound_runs(facts) for line in run.lines]
-        evidence = project.manifests / "evidence" / f"{name}.jsonl.zst"
-        write_evidence(evidence, lines)
-        write_json(project.manifests / f"{name}.json", made)
         channel = switched(now, policy=name, harness=name, action="promote", by=by, at=at)
         write_channel(project.manifests, channel)
         sha = commit_channel(project, channel, f"promote {name}")
+        release_tag(project, name, sha, key)
     return Promotion(results=judged.results, decision=judged.decision, manifest=made, commit=sha)
 
 
-def bound_runs(facts: Facts) -> list[RunEvidence]:
-    """Every run that a gate rests on, once."""
-    runs = {run.run: run for run in (*facts.runs.values(), *facts.incumbent_runs.values())}
-    return [runs[name] for name in sorted(runs)]
+def write_release(
+    candidate: Candidate,
+    facts: Facts,
+    results: tuple[GateResult, ...],
+    *,
+    at: str,
+    key: Path | None,
+) -> Manifest:
+    """Evidence, signature and manifest on disk, in this order. A key that is refused writes none.
 
-
-def predicate(
-    candidate: Candidate, facts: Facts, results: tuple[GateResult, ...], *, at: str
-) -> Predicate:
-    """What the manifest binds. Only called once the provenance gate has found a state."""
-    state, project = candidate.state, candidate.project
-    if state is None:
-        raise Stale("the candidate's commit is not in this repository")
-    config = candidate.named.config()
-    return Predicate(
-        id=manifest_id(candidate, at),
-        created=at,
-        policy=settings_of(candidate.pair),
-        harness={
-            "tree": state.id,
-            "commit": candidate.pair.commit,
-            "folder": project.config.harness,
-            "evalsets_commit": Repo.open(project.evalsets).head(),
-        },
-        inventory=inventory(state),
-        tools_sha256=tools_sha256(state),
-        mcp_lock_sha256=digest(state.lock),
-        thresholds={
-            profile: project.limits(profile) for profile in ("production", "replay", "offline")
-        },
-        evalsets={
-            f"{e.evalset}/{e.split}" if e.split else e.evalset: e.evalset_digest
-            for e in evidence_rows(facts)
-        },
-        catalogue_sha256=config.evalset.catalogue_digest,
-        judge=dict(facts.judge),
-        gates_sha256=digest(list(candidate.gates.gates)),
-        gate_settings=candidate.gates.gates,
-        evidence=tuple(evidence_rows(facts)),
-        gates=results,
-        approvals=tuple(a for a in facts.approvals if a.subject == facts.subject),
-        incumbent=facts.incumbent,
-        versions={"harness": __version__},
+    The manifest is last of the three: without it the others are files that nobody looks at.
+    """
+    project = candidate.project
+    lines = evidence_bytes(line for run in bound_runs(facts) for line in run.lines)
+    made = statement(
+        predicate(candidate, facts, results, at=at, evidence_file_sha256=sha256(lines))
     )
-
-
-def evidence_rows(facts: Facts) -> list[Evidence]:
-    """Each run once per role, with the gates that were decided on it."""
-    rows = []
-    for role, runs in (("candidate", facts.runs), ("incumbent", facts.incumbent_runs)):
-        for name in sorted({run.run for run in runs.values()}):
-            gates = tuple(sorted(g for g, run in runs.items() if run.run == name))
-            run = runs[gates[0]]
-            rows.append(
-                Evidence(
-                    run=run.run,
-                    role=role,
-                    gates=gates,
-                    evalset=run.evalset,
-                    evalset_digest=run.evalset_digest,
-                    split=run.config.evalset.split if run.config else None,
-                    judge_id=run.judge_id,
-                    n=run.planned,
-                    report_sha256=run.report_sha256,
-                    evidence_sha256=lines_sha256(run.lines),
-                )
-            )
-    return rows
-
-
-def manifest_id(candidate: Candidate, at: str) -> str:
-    """`<channel>-<day>-<tree>-<n>`: n is the first that is free."""
-    day = at[:10].replace("-", "")
-    stem = f"{candidate.channel.name}-{day}-{candidate.pair.harness_id[:8]}"
-    taken = {p.stem for p in candidate.project.manifests.glob(f"{stem}-*.json")}
-    return next(name for n in range(1, 10_000) if (name := f"{stem}-{n}") not in taken)
+    name, data = made.predicate.id, manifest_bytes(made)
+    signature = signed_by(data, key, candidate.trust, MANIFEST)[0] if key else b""
+    write_atomic(project.manifests / "evidence" / f"{name}.jsonl.zst", lines)
+    if signature:
+        write_signature(project, name, signature)
+    write_atomic(project.manifests / f"{name}.json", data)
+    return made
 
 
 def record_approval(project: Project, approval: Approval) -> None:
     """One more line in the record of approvals; the same approval twice is one."""
     with channels_locked(project, "harness promote --approve"):
         known = read_approvals(project)
-        if any((a.by, a.subject) == (approval.by, approval.subject) for a in known):
+        if any(same(a, approval) for a in known):
             return
         lines = [canonical_json(a) for a in (*known, approval)]
         write_atomic(project.manifests / APPROVALS, b"\n".join(lines) + b"\n")
+
+
+def same(a: Approval, b: Approval) -> bool:
+    """One person's yes to one pair: said twice it is one, but signing it later is news."""
+    return (a.by, a.subject) == (b.by, b.subject) and bool(a.signature) >= bool(b.signature)

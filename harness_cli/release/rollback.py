@@ -17,12 +17,17 @@ def roll_back(
     """The channel after the rollback; written and committed. See `channels.rolled_back`."""
     with channels_locked(project, "harness rollback"):
         refuse_busy(project.manifests)
-        channel = rolled_back(
+        before, manifests, at = (
             read_channel(project.manifests, name),
             list_manifests(project.manifests),
+            now(),
+        )
+        channel = rolled_back(
+            before,
+            manifests,
             axes=axes,
             by=by or who(project),
-            at=now(),
+            at=at,
             reason=reason,
         )
         write_channel(project.manifests, channel)

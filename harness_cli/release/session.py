@@ -1,6 +1,7 @@
 """One `harness promote`: what was wished, what the gates said, what was made."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -29,6 +30,8 @@ class Wish:
     plan: bool = False
     write: bool = True
     measure: bool = True
+    key: Path | None = None
+    """Signs the manifest and its tag."""
 
 
 class MissingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +85,7 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
         wanted = needed(chosen)
         facts = gather(chosen, drift=drift, approvals=approvals)
     if wish.write and not wish.plan:
-        result = promote(chosen, facts, at=now(), by=wish.approve or who(project))
+        result = promote(chosen, facts, at=now(), by=wish.approve or who(project), key=wish.key)
     else:
         result = judge_candidate(chosen, facts)
     done = summary(chosen, result, wanted, hint)

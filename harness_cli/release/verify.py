@@ -8,33 +8,46 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from harness_cli.errors import HarnessError
+from harness_cli.errors import BadFile, HarnessError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
+from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.manifest import Manifest
 from harness_cli.release.bound_calibration import check_calibration, judge_trees
 from harness_cli.release.channels import read_manifest
+from harness_cli.release.checks import Check, compared
+from harness_cli.release.clock import check_dates
+from harness_cli.release.gates.facts import Facts
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.manifest import (
-    Check,
     check_evalsets,
     check_evidence,
     check_harness,
     check_shape,
 )
+from harness_cli.release.people import authors, signed_keys
+from harness_cli.release.reading import raw
+from harness_cli.release.rollback import now
+from harness_cli.release.signing import check_signatures, read_signed, trust_of
+from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 from harness_cli.store.tree import EXECUTABLE, FILE, Entry
 
 
-def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
+def verify(project: Project, name: str, trust: Trust | None = None) -> tuple[Manifest, list[Check]]:
     """A manifest and everything that was looked at.
 
     Harness and evalsets are read at the bound commit, so a later edit of either does not unmake a
-    release; the evidence is the committed file beside the manifest.
+    release; the evidence is the committed file beside the manifest. Raises `BadFile` for a manifest
+    that cannot be read at all, and `UnknownName` for one that is not there.
     """
+    trust = trust or trust_of(project)
     manifest = read_manifest(project.manifests, name)
-    checks = check_shape(manifest, name)
+    found = read_signed(project, name)
+    checks = check_shape(manifest, name, raw(found.data, name=f"{name}.json"))
+    checks += check_signatures(project, found, trust)
+    checks.append(check_order(project, manifest))
     commit = manifest.predicate.harness.get("commit")
     try:
         state = load_state(project, commit)
@@ -48,13 +61,75 @@ def verify(project: Project, name: str) -> tuple[Manifest, list[Check]]:
             checks += check_calibration(manifest, there, judge_trees(project, commit))
     except HarnessError as exc:
         checks.append(Check("evalsets", "wrong", str(exc)))
-    path = project.manifests / "evidence" / f"{name}.jsonl.zst"
+    checks += evidence_checks(project, manifest, trust)
+    return manifest, checks
+
+
+def check_all(project: Project, name: str, trust: Trust | None = None) -> list[Check]:
+    """The checks of a manifest; one that cannot be read is a check that went wrong."""
+    try:
+        return verify(project, name, trust)[1]
+    except BadFile as exc:
+        return [Check("manifest", "wrong", str(exc))]
+
+
+def evidence_checks(project: Project, manifest: Manifest, trust: Trust) -> list[Check]:
+    """The evidence file, the gates decided again on it, and who approved."""
+    bound = manifest.predicate
+    path = project.manifests / "evidence" / f"{bound.id}.jsonl.zst"
+    checks = []
+    if bound.evidence_file_sha256 and path.is_file():
+        sha = sha256(path.read_bytes())
+        checks.append(Check("evidence file", *compared(sha, bound.evidence_file_sha256)))
+    standing, told = standing_of_people(project, manifest, trust)
+    checks.append(told)
     try:
         lines = bound_lines(project, manifest) if path.is_file() else None
-        checks += check_evidence(manifest, lines)
+        checks += check_evidence(manifest, lines, standing)
     except HarnessError as exc:
         checks.append(Check("evidence", "wrong", str(exc)))
-    return manifest, checks
+    return checks
+
+
+def standing_of_people(
+    project: Project, manifest: Manifest, trust: Trust
+) -> tuple[Facts | None, Check]:
+    """What the approvals gate is decided on, and whether the bound authors are git's."""
+    what, bound = "authors", manifest.predicate
+    if bound.authors is None:
+        return None, Check(what, "not re-checked", "an older version bound none")
+    signed = [a for a in bound.approvals if a.signature]
+    asked = any(g.kind == "approvals" and g.public is True for g in bound.gate_settings)
+    if (signed or asked) and trust.allowed is None:
+        told = "signed approvals need a file of allowed signers"
+        return None, Check(what, "not re-checked", told)
+    known = {p.stem for p in project.manifests.glob("*.json")}
+    before = read_manifest(project.manifests, bound.incumbent) if bound.incumbent in known else None
+    base = str(before.predicate.harness.get("commit")) if before else None
+    found = authors(project, base, bound.harness.get("commit"))
+    standing = Facts(
+        subject=digest({"policy": bound.policy["id"], "harness": bound.harness["tree"]}),
+        approvals=bound.approvals,
+        authors=bound.authors,
+        signers=frozenset(principals(trust.allowed)) if trust.allowed else frozenset(),
+        signed=signed_keys(signed, trust),
+    )
+    if found is None or (bound.incumbent and before is None):
+        return standing, Check(what, "not re-checked", "their commits are not here")
+    if found != bound.authors:
+        told = (
+            f"git names {', '.join(found) or 'nobody'}, not {', '.join(bound.authors) or 'nobody'}"
+        )
+        return standing, Check(what, "wrong", told)
+    return standing, Check(what, "verified", ", ".join(found) or "no edit since the base")
+
+
+def check_order(project: Project, manifest: Manifest) -> Check:
+    """Its dates, beside its incumbent's and today's."""
+    name = manifest.predicate.incumbent
+    known = {p.stem for p in project.manifests.glob("*.json")}
+    before = read_manifest(project.manifests, name).predicate if name in known else None
+    return check_dates(manifest.predicate, before, now())
 
 
 @contextmanager

@@ -19,15 +19,15 @@ from harness_cli.release.candidate import named_run, pair_of_run, read_gates
 from harness_cli.release.channels import list_manifests, read_channel
 from harness_cli.release.gather import candidate, gather, read_approvals
 from harness_cli.release.promote import Promotion, promote, record_approval
-from harness_cli.release.rollback import roll_back
+from harness_cli.release.rollback import now, roll_back
 from harness_cli.release.verify import verified, verify
 from harness_cli.store.project import Project
 
-AT = "2026-01-01T00:00:00Z"
 GATES = """\
 schema: 1
 gates:
   - {name: provenance, kind: provenance}
+  - {name: judge, kind: judge, accept_judges: [grounded]}
   - {name: business, kind: regression, evalset: live_stream_qa, split: dev, minimum_n: 2}
   - {name: approvals, kind: approvals, approvals: 1}
 """
@@ -58,10 +58,10 @@ def promoted(project: Project) -> Promotion:
     """One promotion of the run there is; the servers are taken to list what was locked."""
     run = named_run(project, None)
     pair = pair_of_run(run.config())
-    record_approval(project, Approval(by="Ann", at=AT, subject=pair.subject))
+    record_approval(project, Approval(by="Ann", at=now(), subject=pair.subject))
     chosen = candidate(project, read_gates(project), pair, run)
     facts = gather(chosen, drift=(), approvals=read_approvals(project))
-    return promote(chosen, facts, at=AT, by="Ann")
+    return promote(chosen, facts, at=now(), by="Ann")
 
 
 def killed_at(project: Project, event: str, words: str) -> None:

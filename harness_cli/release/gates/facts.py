@@ -21,6 +21,12 @@ class Facts:
     subject: str = ""
     """Digest of the candidate pair: what an approval speaks of."""
     approvals: tuple[Approval, ...] = ()
+    authors: tuple[str, ...] = ()
+    """Who made the edit since the incumbent: their own approval counts for nothing."""
+    signers: frozenset[str] = frozenset()
+    """Names in the allowed signers: an approval in such a name counts by signature only."""
+    signed: Mapping[str, str] = field(default_factory=dict)
+    """Good signatures of approvals → the key that made them."""
     drift: tuple[str, ...] | None = ()
     """Tools whose servers list something else than the lock; None when not asked."""
     provenance: tuple[str, ...] = ()

@@ -2,7 +2,9 @@
 
 from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
+from harness_cli.records.manifest import Approval
 from harness_cli.release.gates.facts import Facts, result
+from harness_cli.release.people import is_author, names_of
 
 
 def tools(gate: Gate, facts: Facts) -> GateResult:
@@ -29,19 +31,43 @@ def provenance(gate: Gate, facts: Facts) -> GateResult:
 
 
 def approvals(gate: Gate, facts: Facts) -> GateResult:
-    """Enough different named people approved exactly this pair."""
-    named = sorted(
-        {
-            a.by
-            for a in facts.approvals
-            if a.subject == facts.subject and (not gate.approvers or a.by in gate.approvers)
-        }
-    )
-    if len(named) < gate.approvals:
-        return result(
-            gate,
-            "PENDING",
-            f"{len(named)} of {counted(gate.approvals, 'approval')}",
-            needs="harness promote --approve NAME",
-        )
-    return result(gate, "PASS", f"approved by {', '.join(named)}", by=named)
+    """Enough different people approved exactly this pair, none of them who made the edit.
+
+    A public channel takes two at least, by signature. Where the allowed signers name a person, only
+    that person's signature says so. One key is one person, whatever names it goes by.
+    """
+    public = gate.public is True
+    wanted = max(gate.approvals, 2) if public else gate.approvals
+    people: dict[str, str] = {}
+    set_aside = []
+    for approval in facts.approvals:
+        if approval.subject != facts.subject:
+            continue
+        problem = _uncounted(gate, facts, approval)
+        if problem:
+            set_aside.append(f"{approval.by} {problem}")
+        else:
+            one = facts.signed.get(approval.signature) or min(names_of(approval.by), default="")
+            people.setdefault(one, approval.by)
+    named = sorted(people.values())
+    aside = f"; not counted: {', '.join(sorted(set(set_aside)))}" if set_aside else ""
+    if len(named) < wanted:
+        how = "harness promote approve --sign KEY" if public else "harness promote --approve NAME"
+        told = f"{len(named)} of {counted(wanted, 'approval')}{aside}"
+        return result(gate, "PENDING", told, needs=how)
+    return result(gate, "PASS", f"approved by {', '.join(named)}{aside}", by=named)
+
+
+def _uncounted(gate: Gate, facts: Facts, approval: Approval) -> str:
+    """Why an approval of this pair counts for nothing; empty where it counts."""
+    if gate.approvers and approval.by not in gate.approvers:
+        return "is no approver of this gate"
+    if is_author(approval.by, facts.authors):
+        return "had a part in the edit"
+    if approval.signature in facts.signed:
+        return ""
+    if approval.signature:
+        return "has a signature that does not hold"
+    if gate.public is True or approval.by in facts.signers:
+        return "did not sign"
+    return ""

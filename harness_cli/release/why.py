@@ -1,0 +1,70 @@
+"""A verified manifest in words: what holds, what does not, and on whose word."""
+
+from harness_cli.records.counting import counted
+from harness_cli.release.checks import Check
+from harness_cli.release.ssh import Trust
+from harness_cli.store.project import Project
+
+MEANS = {
+    "manifest": "the file itself",
+    "file name": "the manifest speaks of itself under its own name",
+    "subjects": "its subjects are the policy and the harness that it binds",
+    "gate settings": "the gates are those it was decided by",
+    "outcome": "every enforced gate passed",
+    "signature": "an allowed signer vouches for these bytes",
+    "release tag": "the tag of this release names a commit that holds it",
+    "history": "the manifest was not edited since it was made",
+    "dates": "runs, approvals and manifest follow one another in time",
+    "harness tree": "the harness is the one that was measured",
+    "tool schemas": "its tools take what they took",
+    "MCP lock": "its servers are locked to what they listed",
+    "inventory": "every skill, tool and hook is the one that was released",
+    "evidence file": "the file of evidence is the one that was bound",
+    "authors": "the people who made the edit are known",
+    "full trajectories": "the dialogues behind the scores",
+}
+"""What a check means for a release manager."""
+
+
+def reasons(project: Project, name: str, checks: list[Check], trust: Trust) -> list[str]:
+    """One line per thing, the wrong ones first, and a last line that sums up."""
+    lines = []
+    for outcome, word in (("wrong", "does NOT hold"), ("verified", "holds"), ("", "not looked at")):
+        for check in checks:
+            if check.outcome == outcome or (not outcome and check.outcome == "not re-checked"):
+                told = f" ({check.detail})" if check.detail else ""
+                lines.append(f"{word}: {meaning(check.what)}{told}")
+    wrong = sum(check.outcome == "wrong" for check in checks)
+    end = (
+        f"{counted(wrong, 'thing')} wrong: serve nothing that rests on it" if wrong else "it holds"
+    )
+    return [
+        f"{name}:",
+        *(f"  {line}" for line in lines),
+        f"  {trusted(project, trust)}",
+        f"  {end}",
+    ]
+
+
+def meaning(what: str) -> str:
+    """A check's name in words."""
+    if what in MEANS:
+        return MEANS[what]
+    kind, _, name = what.partition(" ")
+    return {
+        "gate": f"the gate `{name}` decides on the evidence as is recorded",
+        "evalset": f"the items of `{name}` are those that were measured",
+        "evidence": f"the evidence of run `{name}` is what was bound",
+    }.get(kind, what)
+
+
+def trusted(project: Project, trust: Trust) -> str:
+    """Whose word a signature's standing rests on."""
+    if trust.allowed is None:
+        return "nobody is listed as an allowed signer: what is not signed rests on git alone"
+    if trust.allowed.resolve().is_relative_to(project.root.resolve()):
+        return (
+            f"allowed signers come from the repository itself (`{trust.allowed.name}`): who "
+            "writes it can list themselves; --allowed-signers FILE takes your own"
+        )
+    return f"allowed signers come from `{trust.allowed}`"
