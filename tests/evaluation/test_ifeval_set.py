@@ -49,6 +49,7 @@ def write_rows(path, rows):
     return path
 
 
+@pytest.mark.slow
 @needs_shared
 def test_the_published_answers_score_as_the_official_evaluator_scored_them(make_project):
     project = make_project()

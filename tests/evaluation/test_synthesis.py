@@ -50,6 +50,7 @@ def shop(tmp_path_factory):
     return Project.find(init(tmp_path_factory.mktemp("shop") / "shop").root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_the_committed_set_is_what_its_seeds_give_and_every_item_is_solved(shop, name):
     made = synthesise(shop, name, seed=SEED)

@@ -5,6 +5,8 @@ import json
 import shutil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import BadFile, UsageError
@@ -212,3 +214,54 @@ def test_maps_that_list_items_list_all_of_them(project):
     with_state(project, AugmentationMap(state="renamed", folder="renamed", items=("lsq-0001",)))
     with pytest.raises(BadFile, match="is listed by no map"):
         load_evalset(project, "variant")
+
+
+NAMES = st.text("abcdefgh", min_size=1, max_size=3)
+
+
+@st.composite
+def renamings(draw):
+    """A map that is one to one and calls nothing by a name that the base uses elsewhere."""
+
+    def renamed(kind):
+        base = draw(st.sets(NAMES, max_size=4))
+        return {name: f"{kind}-{name}" for name in sorted(base)}
+
+    tools = renamed("t")
+    parameters = {tool: renamed("p") for tool in tools}
+    return AugmentationMap(state="s", skills=renamed("k"), tools=tools, parameters=parameters)
+
+
+@given(renamings(), st.lists(NAMES, max_size=4), st.dictionaries(NAMES, st.integers(), max_size=3))
+def test_there_and_back_again_nothing_changed(given_map, names, arguments):
+    renaming = Renaming(given_map)
+    back = renaming.to_base()
+    item = Item(
+        id="i",
+        request=Request(),
+        expect=Expect(
+            skills=tuple(names),
+            order=tuple(names),
+            tools=tuple(ExpectedTool(name=n, arguments=arguments) for n in names),
+        ),
+        assert_=tuple(
+            Assertion(type="trajectory:tool-args-match", value={"name": n, "args": arguments})
+            for n in names
+        ),
+    )
+    there = renaming.item(item)
+    again = back.item(there)
+    assert (again.expect, again.assert_) == (item.expect, item.assert_)
+    calls = tuple(
+        ToolCall(
+            id=n,
+            name=n,
+            arguments_raw="",
+            arguments=arguments,
+            result=ToolResult(ok=True, content=""),
+        )
+        for n in names
+    )
+    step = Step(index=0, messages=(), reply=ChatReply(content="x"), calls=calls)
+    done = Trajectory(request_id="r", steps=(step,), skills_loaded=tuple(names))
+    assert back.trajectory(renaming.trajectory(done)) == done

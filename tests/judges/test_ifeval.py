@@ -29,6 +29,7 @@ def rows(name):
     return [json.loads(line) for line in (SHARED / name).read_text().splitlines()]
 
 
+@pytest.mark.slow
 @needs_shared
 def test_every_key_of_the_official_evaluator_is_reproduced():
     official = json.loads((SHARED / "official_evaluator_seed0_gpt4.json").read_text())
