@@ -1,5 +1,6 @@
 """The one door of pandas: results and comparisons as tables, CSV and Parquet in and out."""
 
+import csv
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -197,10 +198,13 @@ def read_text_table(path: Path, *, text: Sequence[str]) -> TextTable:
 
 
 def _gaps(path: Path, text: Sequence[str]) -> dict[str, list[str]]:
-    """What counts as missing: nothing in the text columns, blanks and NaN elsewhere."""
-    header = pd.read_csv(path, nrows=0)
-    return {
-        str(name): ["", "NaN", "nan", "NULL", "null", "NA"]
-        for name in header.columns
-        if name not in text
-    }
+    """What counts as missing: nothing in the text columns, blanks and NaN elsewhere.
+
+    Raises `BadFile` for a column that stands twice: pandas would rename the second one.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file), [])
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise BadFile(f"{path.name}: the column `{twice[0]}` stands twice", hint="rename one")
+    return {name: ["", "NaN", "nan", "NULL", "null", "NA"] for name in header if name not in text}

@@ -23,6 +23,7 @@ class Uplift(msgspec.Struct, frozen=True, kw_only=True):
     uplift: float | None
     """treatment / control − 1; None when the control's ratio is 0."""
     interval: Interval | None
+    """None too for an arm of one user, whose resamples are all alike."""
     users_control: int
     users_treatment: int
 
@@ -115,7 +116,7 @@ def ratio_uplift(
     first, second = _arm(control, "control"), _arm(treatment, "treatment")
     base, other = _ratio(first), _ratio(second)
     interval = None
-    if base > 0:
+    if base > 0 and min(len(first), len(second)) > 1:
         interval = _interval(first, second, seed=seed, resamples=resamples, level=level)
     return Uplift(
         control=base,

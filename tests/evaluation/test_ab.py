@@ -302,6 +302,27 @@ def test_other_bad_questions_have_their_answers(here):
     assert found["metrics"][0]["reading"] == "undefined"  # the control sold nothing
 
 
+def test_a_handful_of_users_decides_nothing(here):
+    (here / "u.csv").write_text("\ufeff" + HEAD + "a,x,1,1\nb,y,2,1\n", encoding="utf-8")
+    (found, _) = json.loads(harness("ab", "report", "u.csv", "--control", "x", "--json").stdout)[
+        "metrics"
+    ]
+    assert (found["uplift"]["uplift"], found["uplift"]["interval"]) == (1.0, None)
+    assert found["reading"] == "undefined"
+    rows = "".join(f"u{n},{'xy'[n % 2]},{1 + n % 2},1\n" for n in range(198))
+    (here / "u.csv").write_text(HEAD + rows)
+    words = ("ab", "report", "u.csv", "--control", "x", "--metric", "gmv", "--json")
+    assert json.loads(harness(*words).stdout)["metrics"][0]["reading"] == "too few"
+    (here / "u.csv").write_text(HEAD + rows + "u198,x,1,1\nu199,y,2,1\n")
+    assert json.loads(harness(*words).stdout)["metrics"][0]["reading"] == "up"
+
+
+def test_a_column_that_stands_twice_is_refused(here):
+    (here / "u.csv").write_text("user_id,arm,gmv,gmv\na,x,1,2\nb,y,1,2\n")
+    with pytest.raises(BadFile, match="the column `gmv` stands twice"):
+        harness("ab", "report", "u.csv", "--control", "x")
+
+
 def test_ids_are_texts_and_NA_is_a_name(here):
     (here / "u.csv").write_text(HEAD + "007,NA,1,1\n7,b,2,1\nNA,b,3,1\nnan,NA,1,1\n")
     users = read_users(here / "u.csv", user="user_id", arm="arm", control="NA")

@@ -11,6 +11,9 @@ from harness_cli.evaluation.comparison_text import chance
 from harness_cli.stats.bootstrap import RESAMPLES
 from harness_cli.stats.online import SampleRatio, Uplift, assign, ratio_uplift, sample_ratio
 
+ENOUGH = 100
+"""Users an arm needs before its interval is read (choice): the percentile bootstrap is too narrow
+for fewer."""
 COLUMNS = ("metric", "arm", "control", "treatment", "uplift %", "95 % interval", "reading")
 
 
@@ -23,7 +26,7 @@ class MetricUplift(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     uplift: Uplift
     reading: str
-    """up, down, no difference seen, undefined."""
+    """up, down, no difference seen, too few, undefined."""
 
 
 class AbReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +106,8 @@ def _uplifts(users: Users, *, seed: int, resamples: int) -> list[MetricUplift]:
 def _reading(found: Uplift) -> str:
     if found.uplift is None or found.interval is None:
         return "undefined"
+    if min(found.users_control, found.users_treatment) < ENOUGH:
+        return "too few"
     if found.interval.low > 0:
         return "up"
     return "down" if found.interval.high < 0 else "no difference seen"
