@@ -1,7 +1,7 @@
 """OpenTelemetry GenAI spans (OTLP JSON, one document or one a line): conversations of an agent."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +95,7 @@ def _conversations(source: Source) -> tuple[dict[str, Conversation], int]:
     silent = 0
     for where, span in _spans(source):
         values = attributes_of(span.get("attributes"), where=where)
-        if values.get("gen_ai.operation.name", "chat") not in CHATS or not _is_model(values):
+        if str(values.get("gen_ai.operation.name", "chat")) not in CHATS or not _is_model(values):
             continue
         key = str(values.get("gen_ai.conversation.id") or span.get("traceId") or "")
         if not key:
@@ -127,7 +127,7 @@ def _spans(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, line in source.lines():
             where = f"{source.name}:{number}"
             found = decoded(line, dict[str, Any], where=where)
-            yield from _of_resources(found.get("resourceSpans") or (), where)
+            yield from _of_resources(found.get("resourceSpans"), where)
         return
     parts = members(source, document)
     if "resourceSpans" not in parts or kind_of(source, parts["resourceSpans"]) != "list":
@@ -138,20 +138,26 @@ def _spans(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from _of_resources([decoded(data, dict[str, Any], where=where)], where)
 
 
-def _of_resources(resources: Iterable[Any], where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for resource in resources:
-        scopes = resource.get("scopeSpans") if isinstance(resource, Mapping) else None
-        for scope in scopes or ():
-            for number, span in enumerate(scope.get("spans") or () if scope else ()):
-                if not isinstance(span, dict):
-                    raise BadFile(f"{where}: span {number} is no object")
+def _of_resources(resources: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for resource in _objects(resources, where):
+        for scope in _objects(resource.get("scopeSpans"), where):
+            for number, span in enumerate(_objects(scope.get("spans"), where)):
                 yield f"{where}: span {str(span.get('spanId') or number)[:40]}", span
+
+
+def _objects(value: Any, where: str) -> list[dict[str, Any]]:
+    """A list of objects; nothing where there is none. Raises `BadFile` for anything else."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+        raise BadFile(f"{where}: a list of objects is needed", hint="export OTLP as JSON")
+    return value
 
 
 def _take_scores(one: Conversation, span: Mapping[str, Any], where: str) -> None:
     """`gen_ai.evaluation.result` events with a value from 0 to 1."""
-    for event in span.get("events") or ():
-        if not isinstance(event, Mapping) or event.get("name") != "gen_ai.evaluation.result":
+    for event in _objects(span.get("events"), where):
+        if event.get("name") != "gen_ai.evaluation.result":
             continue
         values = attributes_of(event.get("attributes"), where=where)
         value = values.get("gen_ai.evaluation.score.value")

@@ -48,6 +48,21 @@ class Info(msgspec.Struct, frozen=True):
     git_commit: str | None = None
 
 
+class Action(msgspec.Struct, frozen=True):
+    """A call that the task's own solution makes."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    requestor: str = "assistant"
+    compare_args: tuple[str, ...] | None = None
+
+
+class Criteria(msgspec.Struct, frozen=True):
+    """What the outcome of a task is measured by, as far as it is read here."""
+
+    actions: tuple[Action, ...] | None = None
+
+
 class Simulation(msgspec.Struct, frozen=True):
     """One dialogue with its reward."""
 
@@ -81,7 +96,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if unrun:
         notes += (f"{len(unrun)} tasks of the file have no simulation: {', '.join(unrun[:5])}",)
     domain = info.environment_info.domain_name
-    items = {task_id: _item(task_id, task, domain) for task_id, task in own.items()}
+    items = {
+        task_id: _item(task_id, task, domain, f"{source.name}: task `{task_id[:60]}`")
+        for task_id, task in own.items()
+    }
     policy = options.policy or info.agent_info.llm or source.path.stem
     policy_id = f"{policy}@{digest(info.agent_info)[:12]}"
 
@@ -172,8 +190,8 @@ def _survey(
     return spans, tasks, contradictions
 
 
-def _item(task_id: str, task: dict[str, Any], domain: str) -> Item:
-    wanted = expected_writes(_actions(task))
+def _item(task_id: str, task: dict[str, Any], domain: str, where: str) -> Item:
+    wanted = expected_writes(_actions(task, where))
     issue = _ISSUE.match(task_id)
     return Item(
         id=task_id,
@@ -185,19 +203,19 @@ def _item(task_id: str, task: dict[str, Any], domain: str) -> Item:
     )
 
 
-def _actions(task: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _actions(task: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
     """The agent's own actions, each with the arguments that the benchmark compares."""
-    criteria = task.get("evaluation_criteria")
-    listed = criteria.get("actions") if isinstance(criteria, dict) else None
+    try:
+        criteria = msgspec.convert(task.get("evaluation_criteria") or {}, Criteria)
+    except msgspec.ValidationError as exc:
+        raise BadFile(f"{where}: evaluation_criteria: {exc}") from exc
     found = []
-    for action in listed or ():
-        if not isinstance(action, dict) or action.get("requestor", "assistant") != "assistant":
-            continue
-        arguments = action.get("arguments") or {}
-        compared = action.get("compare_args")
-        if compared is not None:
-            arguments = {k: v for k, v in arguments.items() if k in compared}
-        found.append((str(action.get("name", "")), arguments))
+    for action in criteria.actions or ():
+        arguments = action.arguments or {}
+        if action.compare_args is not None:
+            arguments = {k: v for k, v in arguments.items() if k in action.compare_args}
+        if action.requestor == "assistant":
+            found.append((action.name, arguments))
     return found
 
 
