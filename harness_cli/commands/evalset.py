@@ -175,7 +175,12 @@ def export(
 @app.command(name="import")
 def import_file(
     kind: Annotated[
-        str, typer.Argument(help="What the file is: docs/imports.md.", autocompletion=import_kinds)
+        str,
+        typer.Argument(
+            help="csv, evals-json, ifeval, inspect, jsonl, openai-chat, otel, promptfoo, tau-bench "
+            "or tau2 (docs/imports.md).",
+            autocompletion=import_kinds,
+        ),
     ],
     file: Annotated[Path, typer.Argument(help="The file.")],
     name: Annotated[

@@ -14,6 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from imported_files import left_behind, tau2_file, tau2_simulation, tau_record, write
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
+
+from program import TABLE
+
 from harness_cli.errors import BadFile, HarnessError, UnknownName, UsageError
 from harness_cli.evaluation.imports.bring_in import bring_in
 from harness_cli.evaluation.imports.elements import elements, members, whole
@@ -254,9 +258,12 @@ def test_a_result_file_is_known_by_its_beginning(kind, tmp_path):
         assert guessed(source) == kind
 
 
-def test_every_kind_has_its_row_in_the_docs():
+def test_every_kind_has_its_row_in_the_docs_and_stands_in_the_help():
     text = (Path(__file__).parents[2] / "docs/imports.md").read_text()
     assert not [kind for kind in KINDS if f"| `{kind}` |" not in text]
+    (argument,) = [p for p in TABLE["evalset import"].params if p.name == "kind"]
+    named = argument.help.partition(" (")[0].replace(" or ", ", ").split(", ")
+    assert named == sorted(KINDS)
 
 
 MEASURE = """

@@ -65,7 +65,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             name=options.name or slug(source.path.stem, "chats"),
             provenance=f"chat log {source.name}",
             agent="bare",
-            metrics=("score",),
+            metrics=("score",) if scored else ("passed",),
             judge="none",
             catalogue=None,
         ),

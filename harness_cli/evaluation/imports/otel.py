@@ -75,7 +75,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             name=options.name or slug(source.path.stem, KIND),
             provenance=f"OpenTelemetry spans of {source.name}",
             agent="bare",
-            metrics=("score",),
+            metrics=tuple(sorted({n for one, _ in kept.values() for n in one.scores}))
+            or ("passed",),
             judge="none",
             catalogue=None,
         ),
