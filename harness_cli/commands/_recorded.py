@@ -7,6 +7,9 @@ import msgspec
 
 from harness_cli.commands._show import emit_json, line, table
 from harness_cli.commands._verdict import verdict_lines
+from harness_cli.evaluation import noise_text
+from harness_cli.evaluation.noise import kept
+from harness_cli.evaluation.report import repeat_lines
 from harness_cli.evaluation.verdicts import verdict_of
 from harness_cli.records.counting import counted
 from harness_cli.records.trajectory import HookEvent, Step, Trajectory
@@ -44,6 +47,12 @@ def show_run(name: str, folder: Path, *, as_json: bool, quiet: bool) -> None:
             for m in report.metrics
         ]
         table(["metric", "mean", "95 % interval", "scored"], rows)
+        for said in repeat_lines(report):
+            line(said)
+    noise = kept(run)
+    if noise is not None:
+        line(noise_text.title(noise))
+        table(noise_text.COLUMNS, noise_text.metric_rows(noise))
 
 
 def _interval(interval: object) -> str:

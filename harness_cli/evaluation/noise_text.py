@@ -14,7 +14,7 @@ def metric_rows(noise: Noise) -> list[tuple[str, ...]]:
         (
             m.metric, percent(m.mean), percent(m.tie_rate), f"{m.sd:.3f}",
             f"{100 * m.interval.high:.2f}",
-            "–" if m.detectable is None else f"{100 * m.detectable:.2f}",
+            "–" if m.detectable is None or m.detectable > 1 else f"{100 * m.detectable:.2f}",
             chance(m.attainable_p), f"{m.items} of {of}",
         )
         for m in noise.metrics

@@ -126,7 +126,8 @@ def _variance(layout: OneWay) -> RepeatVariance:
 
 def suite_line(found: Repeats) -> str:
     """Items by verdict, with the interval over items."""
-    counts = [f"{name} {n}" for name, n in found.items.items() if name != "missing" or n]
+    shown = [(name, found.items.get(name, 0)) for name in VERDICTS]  # a file has them sorted
+    counts = [f"{name} {n}" for name, n in shown if name != "missing" or n]
     line = f"items, {found.need} of {found.of} repeats: {' / '.join(counts)}"
     if found.pass_rate is None or found.interval is None:
         return line

@@ -270,3 +270,12 @@ def test_reports_of_repeats_are_in_markdown_and_json(project):
     assert "flaky: 3 items: b (2 of 3)" in shown.markdown(report)
     assert json.loads(folder.canonical.read_text())["repeats"]["begun"] == 4
     assert "### Comparison" in markdown(compare(rows(ROWS), rows(ROWS)))
+
+
+def test_show_run_tells_verdicts_flaky_items_and_the_floor(project):
+    folder = write_run(project, "r1", ROWS)
+    keep([folder], measure([folder]))
+    shown_run = CliRunner().invoke(app, ["show", "run", "r1"]).stdout
+    assert "items, 2 of 3 repeats: passed 2" in shown_run
+    assert "flaky: 3 items: b (2 of 3)" in shown_run
+    assert "A/A: the repeats of r1 against each other" in shown_run
