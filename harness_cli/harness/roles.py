@@ -55,6 +55,11 @@ def role_problems(config: ProjectConfig) -> Iterator[Row]:
             "candidates are chosen by a voice of the final score", "filter with another model",
         ),
         (
+            "rejection_judge", "reward_judge", "warning",
+            "what is learnt from and what is rewarded follow one taste",
+            "filter with another model",
+        ),
+        (
             "rejection_judge", "teacher", "warning",
             "the teacher grades its own candidates", "filter with another model",
         ),

@@ -82,6 +82,7 @@ def test_a_teacher_that_votes_is_told_with_its_share_of_the_votes():
         ({"task_generator": "host"}, "writes its own tasks"),
         ({"user_simulator": "pro", "task_generator": "pro"}, "bias feeds itself"),
         ({"rejection_judge": "pro"}, "voice of the final score"),
+        ({"rejection_judge": "flash"}, "follow one taste"),
         ({"rejection_judge": "weights", "teacher": "weights"}, "its own candidates"),
         ({"teachr": "pro"}, "nothing asks for a role `teachr`"),
     ],

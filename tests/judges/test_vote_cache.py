@@ -31,6 +31,16 @@ def kept(path, *keys):
     return path
 
 
+def test_the_last_vote_under_a_key_counts(path):
+    cache = VoteCache(path)
+    other = Vote(voter="a", scores={"accuracy": 0.0, "effectiveness": 0.0}, reasons={"a": "非"})
+    for vote in (VOTE, other):
+        cache.put(KEY, vote)
+        assert cache.get(KEY) == vote
+    cache.close()
+    assert VoteCache(path).get(KEY) == other
+
+
 def test_a_vote_comes_back_whole_also_for_another_program(path):
     assert VoteCache(kept(path)).get(KEY) == VOTE
     assert VoteCache(path).get("b" * 64) is None
@@ -68,7 +78,7 @@ def test_an_unwritable_place_costs_the_vote_nothing(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     cache = VoteCache(tmp_path / "file" / "final.votes")
     cache.put(KEY, VOTE)
-    assert cache.get(KEY) == VOTE
+    assert cache.get(KEY) is None
     assert "cannot be written" in caplog.text
 
 
