@@ -29,9 +29,14 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Least mean of `metric`, whatever the incumbent reaches."""
     bound_s: Positive = 15.0
     attainment: Share = 0.99
+    p95_s: Positive | msgspec.UnsetType = msgspec.UNSET
+    """Bound of a latency gate on the 95th percentile, held by the upper end of its interval."""
     warm_up: Count = 10
     must_pass: tuple[str, ...] = ()
-    """Tags or categories whose items may not regress at all."""
+    """Tags, categories or ids of items that may not regress at all."""
+    base_policy: str | msgspec.UnsetType = msgspec.UNSET
+    """A policy of harness.yaml that a `capability` gate compares with beside the incumbent: what
+    the candidate's policy was trained from."""
     max_regressed: Count | None = None
     accept_judges: tuple[str, ...] = ()
     agreement: dict[str, Share] = {}

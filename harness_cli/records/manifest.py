@@ -31,7 +31,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     role: str = "candidate"
-    """candidate, or incumbent where the comparison needed its own run."""
+    """candidate, or incumbent or base where the comparison needed its own run."""
     gates: tuple[str, ...] = ()
     """Names of the gates decided on it."""
     evalset: str
@@ -40,6 +40,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     judge_id: str = ""
     n: int
     """Planned results: items × repeats."""
+    repeat: int = 1
+    need: int | None = None
+    """Passes that an item needs of its repeats; None: more than half."""
     report_sha256: str
     """Of `report.canonical.json`."""
     evidence_sha256: str = ""

@@ -1,6 +1,7 @@
 """What a manifest binds: the candidate, its evidence, the gates' answers, the people."""
 
 import re
+from collections.abc import Mapping
 
 from harness_cli import __version__
 from harness_cli.errors import Stale
@@ -16,7 +17,7 @@ from harness_cli.store.repo import Repo
 
 def bound_runs(facts: Facts) -> list[RunEvidence]:
     """Every run that a gate rests on, once."""
-    runs = {run.run: run for run in (*facts.runs.values(), *facts.incumbent_runs.values())}
+    runs = {run.run: run for part in by_role(facts).values() for run in part.values()}
     return [runs[name] for name in sorted(runs)]
 
 
@@ -67,10 +68,19 @@ def predicate(
     )
 
 
+def by_role(facts: Facts) -> dict[str, Mapping[str, RunEvidence]]:
+    """Gate name → run, for each role that a run may have."""
+    return {
+        "candidate": facts.runs,
+        "incumbent": facts.incumbent_runs,
+        "base": facts.base_runs,
+    }
+
+
 def evidence_rows(facts: Facts) -> list[Evidence]:
     """Each run once per role, with the gates that were decided on it."""
     rows = []
-    for role, runs in (("candidate", facts.runs), ("incumbent", facts.incumbent_runs)):
+    for role, runs in by_role(facts).items():
         for name in sorted({run.run for run in runs.values()}):
             gates = tuple(sorted(g for g, run in runs.items() if run.run == name))
             run = runs[gates[0]]
@@ -84,6 +94,8 @@ def evidence_rows(facts: Facts) -> list[Evidence]:
                     split=run.config.evalset.split if run.config else None,
                     judge_id=run.judge_id,
                     n=run.planned,
+                    repeat=run.repeat,
+                    need=run.need,
                     report_sha256=run.report_sha256,
                     evidence_sha256=lines_sha256(run.lines),
                     started=run.config.started if run.config else "",

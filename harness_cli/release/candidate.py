@@ -128,6 +128,8 @@ def evidence_of(run: RunFolder) -> RunEvidence:
         run=run.id,
         lines=tuple(line_of(run.id, result) for result in run.results()),
         planned=planned(config),
+        repeat=config.repeat,
+        need=config.need,
         complete=run.status() == "complete",
         fresh=config.fresh,
         config=config,

@@ -19,6 +19,8 @@ class RunEvidence:
     run: str
     lines: tuple[EvidenceLine, ...]
     planned: int
+    repeat: int = 1
+    need: int | None = None
     complete: bool = True
     fresh: bool = True
     config: RunConfig | None = None

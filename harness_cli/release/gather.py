@@ -13,7 +13,7 @@ from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
 from harness_cli.records.reader import parse_json, read_text
-from harness_cli.release.candidate import MEASURED, Pair, evidence_of, run_for
+from harness_cli.release.candidate import MEASURED, Pair, evidence_of, planned, run_for
 from harness_cli.release.channels import list_manifests, read_channel
 from harness_cli.release.evidence import RunEvidence, read_evidence
 from harness_cli.release.gates.facts import Facts
@@ -23,7 +23,7 @@ from harness_cli.release.signing import trust_of
 from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
-from harness_cli.store.runs import RunFolder
+from harness_cli.store.runs import RunFolder, RunStore
 
 APPROVALS = "approvals.jsonl"
 
@@ -84,6 +84,8 @@ def missing(candidate: Candidate) -> list[tuple[Gate, str]]:
             and incumbent_run(candidate, gate) is None
         ):
             wanted.append((gate, "incumbent"))
+        if gate.base_policy is not msgspec.UNSET and base_run(candidate, gate) is None:
+            wanted.append((gate, "base"))
     return wanted
 
 
@@ -93,6 +95,7 @@ def gather(
     """The facts of a candidate. `drift` comes from asking the servers, None when not asked."""
     runs: dict[str, RunEvidence] = {}
     old: dict[str, RunEvidence] = {}
+    base: dict[str, RunEvidence] = {}
     for gate in candidate.gates.gates:
         if gate.kind not in MEASURED:
             continue
@@ -102,12 +105,16 @@ def gather(
         before = incumbent_run(candidate, gate) if gate.kind != "latency" else None
         if before is not None:
             old[gate.name] = before
+        found = base_run(candidate, gate)
+        if found is not None:
+            base[gate.name] = found
     config = candidate.named.config()
     approvals = tuple(approvals)
     trust, subject = candidate.trust, candidate.pair.subject
     return Facts(
         runs=runs,
         incumbent_runs=old,
+        base_runs=base,
         incumbent=candidate.incumbent.predicate.id if candidate.incumbent else None,
         subject=subject,
         approvals=approvals,
@@ -166,6 +173,28 @@ def incumbent_run(candidate: Candidate, gate: Gate) -> RunEvidence | None:
                 return option
         return None
     return options[0] if options else None
+
+
+def base_run(candidate: Candidate, gate: Gate) -> RunEvidence | None:
+    """The run of the base policy that a capability gate names, under the candidate's harness."""
+    if gate.kind != "capability" or gate.base_policy is msgspec.UNSET:
+        return None
+    project = candidate.project
+    wanted = run_for(project, gate, candidate.pair, candidate.named)
+    if wanted is None:
+        return None
+    mine = wanted.config()
+    found = [
+        run
+        for run in RunStore(project.runs).list()
+        if (config := run.config()).policy == gate.base_policy
+        and (config.evalset.name, config.evalset.digest) == (gate.evalset, mine.evalset.digest)
+        and (config.agent, config.judge_id) == (mine.agent, mine.judge_id)
+        and (config.harness_id == candidate.pair.harness_id or config.agent == "bare")
+        and not (config.only or config.imported)
+        and run.status() == "complete"
+    ]
+    return evidence_of(max(found, key=lambda r: (planned(r.config()), r.id))) if found else None
 
 
 def bound_lines(project: Project, manifest: Manifest) -> dict[str, tuple[EvidenceLine, ...]]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import load_header
 from harness_cli.evaluation.plan import EvalOptions
@@ -18,7 +20,7 @@ class Needed:
 
     gate: Gate
     role: str
-    """candidate or incumbent."""
+    """candidate, incumbent or base."""
     options: EvalOptions
 
     @property
@@ -58,6 +60,10 @@ def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
     if role == "incumbent" and candidate.incumbent is not None:
         bound = candidate.incumbent.predicate
         policy, commit = str(bound.policy["name"]), bound.harness.get("commit")
+        measured = run_for(candidate.project, gate, pair, candidate.named)
+        limit = measured.config().limit if measured else None
+    if role == "base" and gate.base_policy is not msgspec.UNSET:
+        policy = gate.base_policy
         measured = run_for(candidate.project, gate, pair, candidate.named)
         limit = measured.config().limit if measured else None
     latency = gate.kind == "latency"

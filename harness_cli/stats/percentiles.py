@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from harness_cli.stats.distributions import binomial_pmf
+
 Definition = Literal["nearest-rank", "linear"]
 
 
@@ -37,6 +39,28 @@ def percentile(
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def percentile_interval(
+    values: Sequence[float], q: float, *, level: float = 0.95
+) -> tuple[float | None, float | None]:
+    """The distribution-free interval of the q-th percentile between two order statistics.
+
+    Of n values B ~ Bin(n, q/100) lie at or below it; the ends are the values at the ranks l and u
+    with P(B < l) ≤ α/2 and P(B ≥ u) ≤ α/2 (Hahn & Meeker 1991, §5.2). None for an end that n values
+    do not bound: 72 are needed for an upper one of the 95th percentile.
+    """
+    n, tail = len(values), (1 - level) / 2
+    ordered = sorted(values)
+    low: float | None = None
+    below = 0.0  # P(B < rank)
+    for rank in range(1, n + 1):
+        below += binomial_pmf(rank - 1, n, q / 100)
+        if below <= tail:
+            low = ordered[rank - 1]
+        if 1 - below <= tail:
+            return low, ordered[rank - 1]
+    return low, None
 
 
 def across_runs(values: Sequence[float]) -> AcrossRuns | None:

@@ -93,6 +93,11 @@ def edited(project: Project, *, author: str = "Ed <ed@example.invalid>") -> None
     skill = project.harness / "skills" / "thanks" / "SKILL.md"
     skill.write_text(skill.read_text() + "\n- One more rule.\n")
     git(project.root, "commit", "-qam", "a rule", f"--author={author}")
+    remeasured(project)
+
+
+def remeasured(project: Project) -> None:
+    """The newest run is one of what is committed now."""
     asyncio.run(evaluate(project, EvalOptions(evalset="live_stream_qa", limit=2)))
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from released import (
     allow,
@@ -17,15 +18,19 @@ from released import (
     measured_project,
     outcomes,
     promoted,
+    remeasured,
     wrong,
 )
 
 from harness_cli.errors import Stale, UsageError
+from harness_cli.records.manifest import Approval
 from harness_cli.release.approving import approve
 from harness_cli.release.channels import list_manifests, read_channel
 from harness_cli.release.gather import gather, read_approvals
 from harness_cli.release.later import sign_later
-from harness_cli.release.promote import judge_candidate
+from harness_cli.release.people import approval_payload
+from harness_cli.release.promote import judge_candidate, record_approval
+from harness_cli.release.rollback import now
 from harness_cli.release.signing import trust_of
 from harness_cli.release.ssh import APPROVAL, sign
 from harness_cli.store.project import Project
@@ -51,12 +56,19 @@ def keys(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def released(project, keys) -> tuple[Project, str]:
-    """A signed release."""
+@pytest.fixture(scope="module")
+def signed_once(measured, keys, tmp_path_factory) -> tuple[Path, str]:
+    root = Path(shutil.copytree(measured, tmp_path_factory.mktemp("once") / "shop", symlinks=True))
+    project = Project.find(root)
     commit_allowed(project, allow(keys / "rel", "rel@x"))
-    made = promoted(project, key=keys / "rel").manifest
-    return project, made.predicate.id
+    return root, promoted(project, key=keys / "rel").manifest.predicate.id
+
+
+@pytest.fixture
+def released(signed_once, tmp_path) -> tuple[Project, str]:
+    """A signed release."""
+    root, name = signed_once
+    return Project.find(shutil.copytree(root, tmp_path / "signed", symlinks=True)), name
 
 
 def program(root: Path, *args: str) -> subprocess.CompletedProcess:
@@ -140,8 +152,7 @@ def test_a_signature_of_another_namespace_beside_a_manifest_does_not_hold(releas
 
 
 @pytest.mark.parametrize("where", ["manifest", "signature", "evidence"])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.97])
-def test_one_flipped_byte_in_a_bound_file_does_not_hold(released, where, share):
+def test_one_flipped_byte_in_a_bound_file_does_not_hold(released, where):
     project, name = released
     path = {
         "manifest": project.manifests / f"{name}.json",
@@ -149,7 +160,7 @@ def test_one_flipped_byte_in_a_bound_file_does_not_hold(released, where, share):
         "evidence": project.manifests / "evidence" / f"{name}.jsonl.zst",
     }[where]
     data = bytearray(path.read_bytes())
-    data[int(len(data) * share)] ^= 1
+    data[len(data) // 2] ^= 1
     path.write_bytes(data)
     assert wrong(project, name)
 
@@ -218,21 +229,17 @@ def decided(project: Project):
     return next(r for r in judge_candidate(picked, facts).results if r.kind == "approvals")
 
 
-@pytest.mark.parametrize("who", ["Ed", "ed@example.invalid", "ED <other@x>", "Test Person", "Rita"])
-def test_nobody_who_made_the_edit_approves_it(project, who):
+def test_nobody_who_made_the_edit_approves_it(project):
     promoted(project)
     edited(project)
     message = "a rule\n\nReviewed-by: Rita <rita@x>"
     git(project.root, "commit", "-q", "--amend", "-m", message)
-    edited(project)
-    from harness_cli.records.manifest import Approval
-    from harness_cli.release.promote import record_approval
-    from harness_cli.release.rollback import now
-
-    record_approval(project, Approval(by=who, at=now(), subject=chosen(project).pair.subject))
-    found = decided(project)
-    assert found.outcome == "PENDING"
-    assert "had a part in the edit" in found.summary
+    remeasured(project)
+    for who in ("Ed", "ed@example.invalid", "ED <other@x>", "Test Person", "Rita"):
+        record_approval(project, Approval(by=who, at=now(), subject=chosen(project).pair.subject))
+        found = decided(project)
+        assert found.outcome == "PENDING"
+        assert f"{who} had a part in the edit" in found.summary
     assert promoted(project, approver="Ann").decision.promotes
 
 
@@ -281,11 +288,6 @@ def test_a_public_channel_takes_two_signatures_of_two_keys(public_channel, keys)
 
 
 def test_one_key_under_two_names_is_one_person(public_channel, keys):
-    from released import now, record_approval
-
-    from harness_cli.records.manifest import Approval
-    from harness_cli.release.people import approval_payload
-
     project = public_channel
     pair = chosen(project).pair
     for name in ("ann@x", "anna@x"):
@@ -298,9 +300,6 @@ def test_one_key_under_two_names_is_one_person(public_channel, keys):
 
 
 def test_an_approval_of_another_candidate_or_copied_to_it_counts_for_nothing(public_channel, keys):
-    import msgspec
-    from released import record_approval
-
     project = public_channel
     pair = chosen(project).pair
     made = [approve(project, pair, keys / name) for name in ("ann", "bo")]

@@ -1,9 +1,10 @@
 """What the gates look at: the candidate's runs, the incumbent's, and the state of the project."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness_cli.evaluation.repeats import majority_of
 from harness_cli.records.gates import Gate, GateResult, Outcome
 from harness_cli.records.manifest import Approval, EvidenceLine
 from harness_cli.release.evidence import RunEvidence
@@ -16,6 +17,8 @@ class Facts:
     runs: Mapping[str, RunEvidence] = field(default_factory=dict)
     """Gate name → the candidate's run for it."""
     incumbent_runs: Mapping[str, RunEvidence] = field(default_factory=dict)
+    base_runs: Mapping[str, RunEvidence] = field(default_factory=dict)
+    """Runs of the base policy of a capability gate that names one."""
     incumbent: str | None = None
     """Manifest in force, if any."""
     subject: str = ""
@@ -101,11 +104,17 @@ def score(line: EvidenceLine, metric: str) -> float | None:
     return line.scores.get(metric)
 
 
-def scores_by_item(lines: Sequence[EvidenceLine], metric: str) -> dict[str, float]:
-    """Item id → mean score over its repeats, for items with any score."""
+def scores_by_item(run: RunEvidence, metric: str) -> dict[str, float]:
+    """Item id → mean score over its repeats, for items with any score.
+
+    `passed` over repeats is the item's one verdict of k of n: 1 where it passed often enough.
+    """
     grouped: dict[str, list[float]] = {}
-    for line in lines:
+    for line in run.lines:
         value = score(line, metric)
         if value is not None:
             grouped.setdefault(line.item_id, []).append(value)
+    if metric == "passed" and run.repeat > 1:
+        need = run.need or majority_of(run.repeat)
+        return {item: float(sum(values) >= need) for item, values in grouped.items()}
     return {item: sum(values) / len(values) for item, values in grouped.items()}

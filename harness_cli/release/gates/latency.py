@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import msgspec
+
 from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.gates.facts import Facts, broken, missing_run, result
+from harness_cli.stats.intervals import clopper_pearson
+from harness_cli.stats.percentiles import percentile, percentile_interval
 
 WARM_UP = "warm-up"
 
@@ -46,28 +50,50 @@ def check(gate: Gate, facts: Facts) -> GateResult:
     )
     walls = sorted(line.wall_s for line in measured if line.wall_s is not None)
     attained = hits / len(measured)
+    share = clopper_pearson(hits, len(measured))
+    low, high = percentile_interval(walls, 95)
     numbers: dict[str, Any] = {
         "n": len(measured),
         "within": hits,
         "attainment": round(attained, 4),
-        "p50_s": percentile(walls, 0.50),
-        "p95_s": percentile(walls, 0.95),
+        "attainment_low": round(share.low, 4),
+        "attainment_high": round(share.high, 4),
+        "p50_s": percentile(walls, 50),
+        "p95_s": percentile(walls, 95),
+        "p95_low_s": low,
+        "p95_high_s": high,
         "max_s": walls[-1] if walls else None,
         "bound_s": gate.bound_s,
     }
-    passed = attained >= gate.attainment
+    told = f"{hits} of {len(measured)} within {gate.bound_s:g} s"
+    if attained < gate.attainment:
+        summary = f"{told} (fewer than {gate.attainment:.0%} needed)"
+        return result(gate, "FAIL", summary, **numbers)
+    spread = _spread(numbers)
+    if gate.p95_s is not msgspec.UNSET and (decided := _p95(gate, gate.p95_s, numbers, spread)):
+        return decided
     return result(
-        gate,
-        "PASS" if passed else "FAIL",
-        f"{hits} of {len(measured)} within {gate.bound_s:g} s "
-        f"({'at least' if passed else 'fewer than'} {gate.attainment:.0%} needed)",
-        **numbers,
+        gate, "PASS", f"{told} (at least {gate.attainment:.0%} needed), {spread}", **numbers
     )
 
 
-def percentile(ordered: list[float], share: float) -> float | None:
-    """The nearest-rank percentile of sorted values."""
-    if not ordered:
+def _spread(numbers: dict[str, Any]) -> str:
+    """The 95th percentile with its interval, in words."""
+    ends = ("p95_low_s", "p95_high_s")
+    low, high = ("?" if numbers[end] is None else f"{numbers[end]:.2f}" for end in ends)
+    return (
+        "P95 unknown"
+        if numbers["p95_s"] is None
+        else f"P95 {numbers['p95_s']:.2f} [{low}, {high}] s"
+    )
+
+
+def _p95(gate: Gate, bound: float, numbers: dict[str, Any], spread: str) -> GateResult | None:
+    """FAIL or INCONCLUSIVE where the percentile's interval is not below the bound; else None."""
+    low, high = numbers["p95_low_s"], numbers["p95_high_s"]
+    if high is not None and high <= bound:
         return None
-    rank = max(1, -(-int(share * 1000) * len(ordered) // 1000))
-    return ordered[rank - 1]
+    if low is not None and low > bound:
+        return result(gate, "FAIL", f"{spread} is above {bound:g} s", **numbers)
+    told = f"{spread} does not lie below {bound:g} s"
+    return result(gate, "INCONCLUSIVE", told, needs="more samples", **numbers)
