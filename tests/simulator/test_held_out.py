@@ -113,6 +113,6 @@ def test_phrasings_that_are_not_held_out_are_refused(tmp_path, old, new, said):
 
 
 def test_the_set_is_small_on_disk():
-    for name, most in (("harness_edit", 1.2), ("tool_robustness", 3.0), ("prompt_robustness", 1.0)):
+    for name, most in (("harness_edit", 1.2), ("tool_robustness", 3.1), ("prompt_robustness", 1.0)):
         assert (EVALSETS / name / "items.jsonl").stat().st_size < most * 1e6
     assert json.loads((EVALSETS / "harness_edit/items.jsonl").read_text().splitlines()[0])["id"]
