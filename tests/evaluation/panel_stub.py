@@ -100,6 +100,13 @@ def serving(endpoint):
         box.update(runner=runner, url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
         ready.set()
 
+    async def down():
+        await box["runner"].cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     def work():
         loop.run_until_complete(up())
         loop.run_forever()
@@ -110,7 +117,7 @@ def serving(endpoint):
     try:
         yield box["url"]
     finally:
-        asyncio.run_coroutine_threadsafe(box["runner"].cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(down(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()

@@ -81,10 +81,11 @@ def test_every_vote_stands_in_the_journal_and_its_calls_are_the_judges(shop):
 
 
 def test_the_times_of_a_run_are_the_policys_not_the_judges(shop):
-    stub = PanelStub(judge_s=0.3)
+    stub = PanelStub(judge_s=1.5)
     with serving(stub) as url:
         timing = evaluated(shop(url, items=2)).report.timing
-    assert timing["call_latency_s"]["mean"] < 0.2
+    assert timing["call_latency_s"]["mean"] < 1.5
+    assert timing["call_latency_s"]["median"] < 1.0
 
 
 def test_the_role_table_and_the_judges_work_stand_in_every_form_of_a_report(shop):

@@ -147,7 +147,7 @@ def test_a_judge_that_corrects_itself_after_one_slip_is_heard(judged, answers):
     ],
 )
 def test_an_endpoint_that_fails_refuses_or_hangs_leaves_the_vote_unscored(judged, answer, reason):
-    config = JudgeConfig(panel=("a",), call_s=0.5)
+    config = JudgeConfig(panel=("a",), call_s=0.5 if answer == "hang" else 60)
     found, _ = judged({"a": lambda body: answer}, config=config)
     assert found.scores["accuracy"] is None
     assert reason in found.votes[0].unscored
