@@ -81,13 +81,14 @@ def _show(project: Any, waiting: Any, *, as_json: bool, quiet: bool) -> None:
     at = standing(project)
     numbers = numbers_of(project, at) if at and waiting.step == "choose" else None
     if as_json:
-        emit_json({"waiting": waiting, "standing": at, "numbers": numbers})
+        hint = waiting.command
+        emit_json({"waiting": waiting, "hint": hint, "standing": at, "numbers": numbers})
         return
     if numbers is not None and not quiet:
         _numbers(numbers)
     line(f"stage {waiting.stage}: {waiting.why}")
     if waiting.command:
-        note(f"next: {waiting.command}")
+        note(f"hint: {waiting.command}")
 
 
 def _numbers(numbers: Any) -> None:
