@@ -84,9 +84,7 @@ def _negated(outcome: Outcome) -> bool | None:
     return not outcome.passed if outcome.negated is None else outcome.negated
 
 
-def _outcome(
-    kind: str, assertion: Assertion, trajectory: Trajectory, rubrics: Rubrics
-) -> Outcome:
+def _outcome(kind: str, assertion: Assertion, trajectory: Trajectory, rubrics: Rubrics) -> Outcome:
     if kind in NEEDS_PANEL:
         return rubrics.get(str(assertion.value)) or Outcome(None, "needs a panel judge")
     if kind == "assert-set":
