@@ -1,8 +1,9 @@
 """`python -m benchmarks.run [--quick] [NAME…]`: one JSON object a line, a goal each.
 
 `{"name", "value", "goal", "ok", "how"}`; values are medians of ratios taken within one run. Names:
-startup, floor, inspect, panel, reliability, rescoring, statistics. `--table FILE` writes the same
-as a Markdown table with the machine it was measured on. The exit code is 1 when a goal was missed.
+startup, floor, inspect, panel, reliability, rescoring, statistics, verifying. `--table FILE` writes
+the same as a Markdown table with the machine it was measured on. The exit code is 1 when a goal was
+missed.
 """
 
 import argparse
@@ -13,7 +14,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import floor, inspect_ai, panel, reliability, rescoring, startup, statistics
+from benchmarks import (
+    floor,
+    inspect_ai,
+    panel,
+    reliability,
+    rescoring,
+    startup,
+    statistics,
+    verifying,
+)
 
 ALL = {
     "startup": startup,
@@ -23,6 +33,7 @@ ALL = {
     "reliability": reliability,
     "rescoring": rescoring,
     "statistics": statistics,
+    "verifying": verifying,
 }
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_cli.commands._completing import run_ids
+from harness_cli.commands._completing import channel_names, run_ids
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -101,6 +101,67 @@ def approve(
     line(f"{made.by} approves {pair.policy_id} in harness {pair.harness_id[:12]}")
     if not quiet:
         note("\nnext: harness promote")
+
+
+@app.command(name="bisect-axes")
+def bisect_axes(
+    channel: Annotated[
+        str | None,
+        typer.Argument(help="Default: the project's channel.", autocompletion=channel_names),
+    ] = None,
+    gate: Annotated[
+        str | None, typer.Option(help="Whose evalset and metric; default: the first business gate.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="What would be run and what it costs; nothing is.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="USD", help="Of each run; the next call goes on.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Of each run, in and out.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Of each run.")] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which switch carries a regression: the two mixed pairs are evaluated and compared."""
+    import asyncio
+
+    from harness_cli.commands._progress import progress
+    from harness_cli.evaluation.gate import Budget
+    from harness_cli.release.bisect import bisect_axes as bisect
+    from harness_cli.release.bisect import question
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    asked = question(project, channel or project.config.channel, gate)
+    budget = Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds)
+    with progress(quiet=quiet or as_json) as observe:
+        done = asyncio.run(bisect(asked, budget=budget, plan=plan, observe=observe))
+    show_bisection(done, as_json=as_json, quiet=quiet)
+
+
+def show_bisection(done: Any, *, as_json: bool, quiet: bool) -> None:
+    """The effects of each change, then the verdict."""
+    from harness_cli.commands._show import emit_json, line, note, table
+    from harness_cli.release.costing import cost_text
+
+    if as_json:
+        emit_json(done)
+        return
+    rows = [[e.what, e.n, e.delta, e.low, e.high, e.run] for e in done.effects]
+    if rows and not quiet:
+        table(
+            ["changed", "items", "difference", "low", "high", "run"],
+            rows,
+            title=f"{done.metric} on {done.evalset}: {done.old[1]} → {done.new[1]}",
+        )
+    for command, cost in done.missing:
+        line(f"missing: {command}  ({cost_text(cost)})")
+    line(f"verdict: {done.verdict}")
+    if "carries it" in done.verdict and not quiet:
+        axis = "--harness" if "harness" in done.verdict else "--policy"
+        note(f"\nback: harness rollback {done.channel} {axis}")
 
 
 def show(done: Any, *, as_json: bool, quiet: bool) -> None:

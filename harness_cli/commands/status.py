@@ -28,18 +28,33 @@ def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False
                     (c.harness or "")[:12],
                     c.since,
                     c.by,
-                    "yes" if c.proven else "NO",
+                    _yes(c.proven),
                 ]
                 for c in found.channels
             ],
         )
     else:
         line("no channel serves anything yet")
+    if found.live:
+        table(
+            ["served", "reports", "desired", "agrees", "at"],
+            [
+                [s.name, s.policy or "does not answer", s.desired, _yes(s.agrees), s.url]
+                for s in found.live
+            ],
+        )
     if found.waiting:
         table(["waits", "for", "command"], [[w.what, w.who, w.command] for w in found.waiting])
-    if found.proven and not quiet:
+    if found.grid and not quiet:
         table(
-            ["policy", "harness", "proven by"],
-            [[p.policy, p.harness[:12], p.manifest] for p in found.proven],
-            title="proven pairs",
+            ["policy", "harness", "verdict", "by", "runs", "newest run"],
+            [
+                [p.policy, p.harness[:12], p.verdict, p.manifest, p.runs, p.newest]
+                for p in found.grid
+            ],
+            title="pairs",
         )
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "NO"

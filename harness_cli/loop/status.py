@@ -1,11 +1,18 @@
 """Where things stand: what serves, what waits for whom, which pairs are proven."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import msgspec
 
 from harness_cli.records.counting import counted
 from harness_cli.release.channels import list_channels, list_manifests, pair_of, proven_pairs
+from harness_cli.serving.jobs import jobs
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
+
+ANSWER_S = 2.0
+"""An endpoint of this machine that says nothing for so long does not serve."""
 
 
 class Switches(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +45,39 @@ class ProvenPair(msgspec.Struct, frozen=True, kw_only=True):
     created: str
 
 
+class EvaluatedPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A (policy, harness) pair that was measured or proven: one cell of the grid."""
+
+    policy: str
+    harness: str
+    verdict: str
+    """`proven`, or `evaluated`: no manifest says that it passed its gates."""
+    manifest: str | None = None
+    runs: int = 0
+    newest: str | None = None
+    """Its newest complete run."""
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """A served policy, and whether it is the one that its channel wants."""
+
+    name: str
+    url: str
+    policy: str | None
+    """The id that the process itself reports; None where it does not answer."""
+    desired: str | None
+    """What the project's channel wants served."""
+    agrees: bool
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """`harness status`."""
 
     channels: tuple[Switches, ...]
     waiting: tuple[Waiting, ...]
     proven: tuple[ProvenPair, ...]
+    grid: tuple[EvaluatedPair, ...] = ()
+    live: tuple[Live, ...] = ()
 
 
 def status_of(project: Project) -> Status:
@@ -79,7 +113,63 @@ def status_of(project: Project) -> Status:
             )
             for (policy, harness), name in pairs.items()
         ),
+        grid=evaluated(project, pairs),
+        live=live(project, channels),
     )
+
+
+def evaluated(project: Project, pairs: Mapping[tuple[str, str], str]) -> tuple[EvaluatedPair, ...]:
+    """Every pair with a complete run of a committed harness, or with a manifest."""
+    runs: dict[tuple[str, str], list[str]] = {pair: [] for pair in pairs}
+    for run in RunStore(project.runs).list():
+        config = run.config()
+        whole = config.agent == "harness" and not (config.dirty or config.only or config.imported)
+        if whole and run.status() == "complete":
+            runs.setdefault((config.policy_id, config.harness_id), []).append(run.id)
+    return tuple(
+        EvaluatedPair(
+            policy=pair[0],
+            harness=pair[1],
+            verdict="proven" if pair in pairs else "evaluated",
+            manifest=pairs.get(pair),
+            runs=len(found),
+            newest=max(found, default=None),
+        )
+        for pair, found in sorted(runs.items())
+    )
+
+
+def live(project: Project, channels: Sequence[Switches]) -> tuple[Live, ...]:
+    """What the processes started by `harness serve up` report, beside what is desired."""
+    wanted = {c.channel: c.policy for c in channels}.get(project.config.channel)
+    found = []
+    for job, state in jobs(project.root):
+        served = health(job.url) if state == "up" else None
+        found.append(
+            Live(
+                name=job.name,
+                url=job.url,
+                policy=served,
+                desired=wanted,
+                agrees=served is not None and served == wanted,
+            )
+        )
+    return tuple(found)
+
+
+def health(url: str) -> str | None:
+    """The policy id that an endpoint on this machine reports; None where it does not answer."""
+    from http.client import HTTPConnection, HTTPException
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    try:
+        connection = HTTPConnection(str(parts.hostname), parts.port, timeout=ANSWER_S)
+        connection.request("GET", "/health")
+        told = msgspec.json.decode(connection.getresponse().read(1 << 16), type=dict[str, Any])
+    except (OSError, HTTPException, msgspec.DecodeError):
+        return None
+    return str(told["policy_id"]) if "policy_id" in told else None
 
 
 def unfinished(project: Project) -> list[Waiting]:

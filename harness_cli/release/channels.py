@@ -15,6 +15,17 @@ log = logging.getLogger("harness.release")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
+class NotProven(HarnessError):
+    """A pair that never passed its gates together."""
+
+    def __init__(self, channel: str, policy: str, harness: str) -> None:
+        super().__init__(
+            f"policy of `{policy}` with harness of `{harness}` was never proven together",
+            hint=f"`harness rollback {channel}` moves both switches back",
+        )
+        self.policy, self.harness = policy, harness
+
+
 def channel_path(manifests: Path, name: str) -> Path:
     """Where a channel's switches stand; the name cannot leave the folder."""
     if not NAME.fullmatch(name):
@@ -121,10 +132,7 @@ def rolled_back(
             hint="`harness promote` brings another pair there",
         )
     if pair not in proven_pairs(manifests.values()):
-        raise HarnessError(
-            f"policy of `{policy}` with harness of `{harness}` was never proven together",
-            hint=f"`harness rollback {channel.name}` moves both switches back",
-        )
+        raise NotProven(channel.name, policy, harness)
     return switched(
         channel,
         policy=policy,

@@ -4,7 +4,13 @@ from datetime import UTC, datetime
 
 from harness_cli.errors import RepoError
 from harness_cli.records.manifest import Channel
-from harness_cli.release.channels import list_manifests, read_channel, rolled_back, write_channel
+from harness_cli.release.channels import (
+    NotProven,
+    list_manifests,
+    read_channel,
+    rolled_back,
+    write_channel,
+)
 from harness_cli.release.commit import channels_locked, commit_channel
 from harness_cli.store.checkin import refuse_busy
 from harness_cli.store.project import Project
@@ -17,19 +23,19 @@ def roll_back(
     """The channel after the rollback; written and committed. See `channels.rolled_back`."""
     with channels_locked(project, "harness rollback"):
         refuse_busy(project.manifests)
-        before, manifests, at = (
-            read_channel(project.manifests, name),
-            list_manifests(project.manifests),
-            now(),
-        )
-        channel = rolled_back(
-            before,
-            manifests,
-            axes=axes,
-            by=by or who(project),
-            at=at,
-            reason=reason,
-        )
+        before = read_channel(project.manifests, name)
+        manifests = list_manifests(project.manifests)
+        try:
+            channel = rolled_back(
+                before, manifests, axes=axes, by=by or who(project), at=now(), reason=reason
+            )
+        except NotProven as exc:
+            from harness_cli.release.proving import mixed_pair, proof_of
+
+            pair = mixed_pair(manifests[exc.policy], manifests[exc.harness])
+            proof = "\n  ".join(proof_of(project, pair))
+            exc.hint = f"{exc.hint}; this would prove the pair:\n  {proof}"
+            raise
         write_channel(project.manifests, channel)
         commit_channel(project, channel, f"rollback {name} to {channel.harness}")
     return channel

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.noise import forecast
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Approval
 from harness_cli.records.noise import GateOutlook
 from harness_cli.release.candidate import pair_of_run, read_gates
+from harness_cli.release.costing import Cost, cost_text, estimate
 from harness_cli.release.drift import drifted_tools
 from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
 from harness_cli.release.measure import Needed, hopeless, measure, needed
@@ -41,6 +41,7 @@ class MissingRun(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     command: str
     cost: str
+    estimate: Cost | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,22 +113,17 @@ def summary(chosen: Candidate, result: Promotion, wanted: list[Needed], hint: st
         blocking=decision.blocking,
         missing=tuple(
             MissingRun(
-                gate=n.gate.name, role=n.role, command=n.command, cost=cost_of(chosen.project, n)
+                gate=n.gate.name,
+                role=n.role,
+                command=n.command,
+                cost=cost_text(cost),
+                estimate=cost,
             )
             for n in wanted
+            for cost in (estimate(chosen.project, n.options),)
         ),
         manifest=result.manifest.predicate.id if result.manifest else None,
         commit=result.commit,
         incumbent=chosen.incumbent.predicate.id if chosen.incumbent else None,
         hint=hint or (f"`{first.name}` needs: {first.needs}" if first else ""),
     )
-
-
-def cost_of(project: Project, need: Needed) -> str:
-    """What a run asks of the policy: rollouts, and money where there is a price."""
-    evalset = load_evalset(project, str(need.options.evalset), split=need.options.split)
-    planned = len(evalset.items.first(need.options.limit))
-    _, config = project.policy(need.options.policy)
-    free = config.kind in ("builtin", "local", "scripted", "replay")
-    money = "no money" if free else ("priced" if config.price else "unknown cost")
-    return f"{planned} rollouts, {money}"

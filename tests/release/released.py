@@ -79,13 +79,14 @@ def promoted(
     key: Path | None = None,
     approver: str | None = "Ann",
     at: str | None = None,
+    by: str = "Ann",
 ) -> Promotion:
     """One promotion of the newest run; the servers are taken to list what was locked."""
     picked = chosen(project)
     if approver:
         record_approval(project, Approval(by=approver, at=at or now(), subject=picked.pair.subject))
     facts = gather(picked, drift=(), approvals=read_approvals(project))
-    return promote(picked, facts, at=at or now(), by="Ann", key=key)
+    return promote(picked, facts, at=at or now(), by=by, key=key)
 
 
 def edited(project: Project, *, author: str = "Ed <ed@example.invalid>") -> None:

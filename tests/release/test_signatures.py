@@ -159,7 +159,8 @@ def test_a_program_that_the_repository_names_is_not_asked(repo, keys, tmp_path):
     fake = tmp_path / "fake.sh"
     fake.write_text(
         '#!/bin/sh\ncase "$2" in find-principals) echo rel@x;; '
-        "*) cat >/dev/null; echo 'Good \"git\" signature for rel@x with ED25519 key SHA256:x';; esac\nexit 0\n"
+        "*) cat >/dev/null; "
+        "echo 'Good \"git\" signature for rel@x with ED25519 key SHA256:x';; esac\nexit 0\n"
     )
     fake.chmod(0o755)
     tag(repo, keys / "evil")
@@ -176,7 +177,8 @@ def test_a_program_that_the_repository_names_is_not_asked(repo, keys, tmp_path):
 def test_a_pgp_armoured_tag_is_not_given_to_the_repositorys_program(repo, keys, tmp_path):
     fake = tmp_path / "gpg.sh"
     fake.write_text(
-        "#!/bin/sh\ncat >/dev/null; echo '[GNUPG:] NEWSIG'; echo '[GNUPG:] GOODSIG 0123456789ABCDEF rel@x'\n"
+        "#!/bin/sh\ncat >/dev/null; echo '[GNUPG:] NEWSIG'\n"
+        "echo '[GNUPG:] GOODSIG 0123456789ABCDEF rel@x'\n"
         "echo '[GNUPG:] TRUST_ULTIMATE 0 pgp'\nexit 0\n"
     )
     fake.chmod(0o755)

@@ -1,0 +1,128 @@
+"""`manifest verify` of a release with 5,000 recorded items, over hashing and decoding its files.
+
+The release is a real promotion whose evidence is tiled to enough lines, so that the file, the
+manifest and every check are those of a large one. The control reads the same files from git, takes
+their SHA-256 and decodes what is JSON, YAML or compressed lines; both in one process, in turns.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from benchmarks.floor import result
+from benchmarks.process import harness
+
+GOAL = 2.0
+GATES = """schema: 1
+gates:
+  - {name: provenance, kind: provenance}
+  - {name: judge, kind: judge, accept_judges: [grounded]}
+  - {name: business, kind: regression, evalset: live_stream_qa, split: dev, minimum_n: 30}
+  - {name: approvals, kind: approvals, approvals: 1}
+"""
+
+
+def measurements(folder: Path, *, quick: bool) -> Iterator[dict]:
+    """One object a goal."""
+    n, rounds = (1_000, 3) if quick else (5_000, 7)
+    harness(folder, "init", "shop", "-q")
+    root = folder / "shop"
+    (root / "gates.yaml").write_text(GATES)
+    harness(root, "eval", "live_stream_qa", "--limit", "40", "-q", "--json")
+    name = release(root, n)
+    ratios = [
+        spent(lambda: verified(root, name)) / spent(lambda: read(root, name)) for _ in range(rounds)
+    ]
+    yield result(
+        f"CPU of manifest verify ({n} recorded items) over hashing and decoding its files",
+        median(ratios),
+        f"<= {GOAL:g}",
+        median(ratios) <= GOAL,
+        f"median of {rounds} ratios, child processes counted",
+    )
+
+
+def release(root: Path, n: int) -> str:
+    """A promotion whose evidence holds `n` items; its manifest's id."""
+    from harness_cli.records.manifest import Approval
+    from harness_cli.release.candidate import named_run, pair_of_run, read_gates
+    from harness_cli.release.gather import candidate, gather
+    from harness_cli.release.promote import promote
+    from harness_cli.release.rollback import now
+    from harness_cli.store.project import Project
+
+    project = Project.find(root)
+    run = named_run(project, None)
+    chosen = candidate(project, read_gates(project), pair_of_run(run.config()), run)
+    yes = Approval(by="Ann", at=now(), subject=chosen.pair.subject)
+    facts = gather(chosen, drift=(), approvals=[yes])
+    some = facts.runs["business"]
+    lines = tuple(
+        msgspec.structs.replace(line, item_id=f"{line.item_id}-{k}")
+        for k in range(-(-n // len(some.lines)))
+        for line in some.lines
+    )[:n]
+    facts = replace(facts, runs={"business": replace(some, lines=lines, planned=n)})
+    done = promote(chosen, facts, at=now(), by="Ann")
+    if done.manifest is None:
+        raise RuntimeError(f"not promoted: {done.decision}")
+    return done.manifest.predicate.id
+
+
+def verified(root: Path, name: str) -> None:
+    """The release under test."""
+    from harness_cli.release.verify import verified as holds
+    from harness_cli.release.verify import verify
+    from harness_cli.store.project import Project
+
+    checks = verify(Project.find(root), name)[1]
+    if not holds(checks):
+        raise RuntimeError(str([c for c in checks if c.outcome == "wrong"]))
+
+
+def read(root: Path, name: str) -> None:
+    """The control: every file that a verifier cannot do without, hashed and decoded."""
+    import zstandard
+
+    from harness_cli.records.reader import load_yaml
+    from harness_cli.store.project import Project
+    from harness_cli.store.repo import Repo
+
+    project = Project.find(root)
+    manifest = (project.manifests / f"{name}.json").read_bytes()
+    hashlib.sha256(manifest).hexdigest()
+    bound = json.loads(manifest)["predicate"]
+    packed = (project.manifests / "evidence" / f"{name}.jsonl.zst").read_bytes()
+    hashlib.sha256(packed).hexdigest()
+    text = zstandard.ZstdDecompressor().stream_reader(packed).read()
+    for line in text.splitlines():
+        hashlib.sha256(line).hexdigest()
+        json.loads(line)
+    repo = Repo.open(root)
+    commit = bound["harness"]["commit"]
+    files = repo.files(commit, project.harness) | repo.files(commit, project.evalsets)
+    for path, entry in files.items():
+        hashlib.sha256(entry.data).hexdigest()
+        if path.endswith((".yaml", ".yml")):
+            load_yaml(entry.data.decode(), name=path)
+        elif path.endswith(".json"):
+            json.loads(entry.data)
+        elif path.endswith(".jsonl"):
+            for line in entry.data.splitlines():
+                json.loads(line)
+
+
+def spent(work) -> float:
+    """CPU seconds, those of child processes among them."""
+    before, wall = os.times(), time.perf_counter()
+    work()
+    after = os.times()
+    used = sum(after[:4]) - sum(before[:4])
+    return used or time.perf_counter() - wall
