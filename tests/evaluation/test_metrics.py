@@ -12,8 +12,8 @@ from harness_cli.evaluation.metrics import (
     tools_in_order,
 )
 from harness_cli.evaluation.results import item_result, outcome
-from harness_cli.records.clocks import trajectory_digest
 from harness_cli.records.chat import ChatReply, Usage
+from harness_cli.records.clocks import trajectory_digest
 from harness_cli.records.item import Expect, ExpectedTool, Fact, Item
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import (
