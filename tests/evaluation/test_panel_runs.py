@@ -36,7 +36,7 @@ def shop(make_project):
     """`shop(url, items=…)`: the bench project with a panel of three at the same endpoint."""
 
     def make(url, items=8, price=None, judges=None, roles=None, **kwargs):
-        # Limits that a busy machine does not reach: with one attempt a stall would be a failed vote.
+        # Limits that a busy machine does not reach: after one attempt a stall is a failed vote.
         patient = {"stall_timeout_s": 60, "attempt_timeout_s": 60, **kwargs}
         project = make_project(url, items=items, **patient)
         shutil.copytree(ROOT / "harness_repo/judges", project.harness / "judges")
