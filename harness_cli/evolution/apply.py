@@ -15,6 +15,7 @@ import msgspec
 from harness_cli.errors import BadFile, RepoError, Stale, UsageError
 from harness_cli.evaluation.seal import openings
 from harness_cli.evolution.ops import apply_ops
+from harness_cli.evolution.paths import Refused
 from harness_cli.evolution.proposal_file import chosen_ops, hunks
 from harness_cli.evolution.rehearsal import Rehearsal, rehearse
 from harness_cli.evolution.review import deciders, need_decisions
@@ -201,7 +202,16 @@ def is_stale(project: Project, proposal: Proposal, *, judge: str | None = None) 
 
 
 def refuse_stale(project: Project, proposal: Proposal, *, judge: str | None = None) -> None:
-    """Raise `Stale` where a proposal cannot be applied any more, before anyone is asked."""
+    """Raise `Stale` where a proposal cannot be applied any more, before anyone is asked.
+
+    A judge's proposal without the judge's name is `Refused`: nobody edits a judge in passing.
+    """
+    named = judge_of(proposal)
+    if judge is None and named is not None:
+        raise Refused(
+            f"proposal `{proposal.id}` edits the judge `{named}`, whose files are protected",
+            hint=f"`harness edit apply FILE --judge {named}` when that is meant",
+        )
     repo = Repo.open(project.harness)
     refuse_used(project, repo, proposal)
     find_base(project, repo, proposal, judge=judge)

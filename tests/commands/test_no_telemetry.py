@@ -51,6 +51,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 GATES = """schema: 1
 gates:
   - {name: provenance, kind: provenance}
+  - {name: judge, kind: judge, accept_judges: [grounded]}
   - {name: tools, kind: tools}
   - {name: small, kind: regression, evalset: small, split: dev, minimum_n: 8, margin: 0.5}
   - {name: approvals, kind: approvals, approvals: 1}
@@ -131,7 +132,7 @@ def test_init_eval_diagnose_edit_compare_and_promote_reach_nobody(guarded, tmp_p
         ("edit", "--by-hand", "--by", "Ann", "-q"),
         ("eval", "small", "--harness", "evolve/1", "-q"),
         ("compare", "-q"),
-        ("promote", "--approve", "Ann", "-q"),
+        ("promote", "--approve", "Bob", "-q"),  # not the author of the edit
         ("manifest", "verify", "-q"),
     ]
     for words in loop:
