@@ -8,11 +8,9 @@ import msgspec
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.imports.conversation import (
     Turn,
-    last_words,
     raw_call,
-    steps_of,
-    tail_of,
 )
+from harness_cli.evaluation.imports.openai_messages import trajectory_of as recorded_trajectory
 from harness_cli.records.chat import Usage
 from harness_cli.records.trajectory import StopReason, Trajectory
 
@@ -104,16 +102,11 @@ def trajectory_of(
     """The record of one simulation; calls of the simulated user stay messages."""
     stop = STOPS.get(termination, StopReason.COMPLETED)
     ended = stop is StopReason.COMPLETED and termination in STOPS
-    return Trajectory(
-        request_id=f"{item_id}#{repeat}",
+    return recorded_trajectory(
+        turns,
         item_id=item_id,
         repeat=repeat,
-        agent="bare",
         policy_id=policy_id,
-        steps=steps_of(turns, policy=policy_id),
-        reply=last_words(turns),
-        tail=tail_of(turns),
-        channel="private",
         stop=stop,
         error=None if ended else f"ended by {termination or 'an unnamed reason'}",
         wall_s=wall_s,
