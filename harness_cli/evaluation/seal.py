@@ -5,7 +5,6 @@ harness that is made after a line of it is marked (TR §5.5, METHODS §8).
 """
 
 import getpass
-import os
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 
 from harness_cli.errors import UsageError
 from harness_cli.records.reader import parse_json
+from harness_cli.store.appending import append_durably
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +47,7 @@ def log_opening(log: Path, *, evalset: str, split: str, digest: str, reason: str
         split=split,
         digest=digest,
     )
-    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(fd, msgspec.json.encode(opening) + b"\n")
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    append_durably(log, msgspec.json.encode(opening) + b"\n")
 
 
 def openings(log: Path) -> list[Opening]:

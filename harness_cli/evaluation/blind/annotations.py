@@ -6,7 +6,6 @@ line, which the next session cuts.
 """
 
 import getpass
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import msgspec
 
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.records.blind import TAGS, Annotation, BlindSheet, Opening
+from harness_cli.store.appending import append_durably
 from harness_cli.store.journal import cut_torn_tail, line_of, scan
 from harness_cli.store.locks import IfLocked, locked
 from harness_cli.store.redact import redact
@@ -133,22 +133,8 @@ def record_opening(folder: Path, *, annotated: int, of: int) -> None:
 
 
 def append(path: Path, record: bytes) -> None:
-    """One durable line; the folder too is synced when the file is new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = not path.exists()
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        data = line_of(record)
-        written = os.write(fd, data)
-        while written < len(data):
-            written += os.write(fd, data[written:])
-        os.fdatasync(fd)
-    finally:
-        os.close(fd)
-    if fresh:
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+    """One durable line with its checksum."""
+    append_durably(path, line_of(record))
 
 
 def now() -> str:

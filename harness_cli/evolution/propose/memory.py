@@ -4,7 +4,6 @@ One line per rejection in `.harness/rejected.jsonl`. New evidence (choice): the 
 fix at least half as many items again as when it was rejected.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from harness_cli.evolution.proposal_file import now
 from harness_cli.records.canonical import digest
 from harness_cli.records.diagnosis import Edit, Proposal
 from harness_cli.records.reader import parse_json
+from harness_cli.store.appending import append_durably
 
 FILE = Path(".harness") / "rejected.jsonl"
 MORE = 1.5
@@ -71,14 +71,7 @@ def remember(root: Path, proposal: Proposal, *, measured: bool = False) -> int:
                 )
                 rows.append(msgspec.json.encode(row) + b"\n")
     if rows:
-        path = root / FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.write(fd, b"".join(rows))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        append_durably(root / FILE, b"".join(rows))
     return len(lost)
 
 
