@@ -58,24 +58,28 @@ def test_a_reviewer_accepts_rejects_and_edits_in_a_browser_and_applies(shop):
         page.goto(told["url"])
         page.get_by_role("link", name="Proposals to review").click()
         page.get_by_role("link", name="plan.yaml").click()
+        page.wait_for_selector("#progress")
         assert "3 of 3 still to decide" in page.locator("#progress").inner_text()
         first = page.locator("article").nth(0)
         assert EVIL in first.inner_text(), "shown as it is, run by nobody"
         assert "returns-01" in first.inner_text()
         assert "+- Say what tools gave" in first.locator(".diff").inner_text()
         first.get_by_label("Your name").fill("Ann")
-        first.get_by_role("button", name="Accept", exact=True).click()
+        with page.expect_navigation():
+            first.get_by_role("button", name="Accept", exact=True).click()
         assert "2 of 3" in page.locator("#progress").inner_text()
         second = page.locator("article").nth(1)
         second.get_by_label("Your name").fill("Ann")
         second.get_by_text("Edit the file that results").click()
         area = second.locator("textarea")
         area.fill(area.input_value().replace("# After sales", "# After the sale"))
-        second.get_by_role("button", name="Accept as edited").click()
+        with page.expect_navigation():
+            second.get_by_role("button", name="Accept as edited").click()
         third = page.locator("article").nth(2)
         third.get_by_label("Your name").fill("Ann")
         third.get_by_label("Reason").fill("not needed")
-        third.get_by_role("button", name="Reject").click()
+        with page.expect_navigation():
+            third.get_by_role("button", name="Reject").click()
         assert "harness edit apply plan.yaml" in page.locator("#progress").inner_text()
         assert page.title() == "Review plan.yaml"
         assert seen.errors == []

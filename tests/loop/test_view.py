@@ -295,8 +295,8 @@ def test_a_blind_test_is_annotated_in_the_browser_below_the_same_key(blind):
         page.locator("input[type=radio]").last.check()
         answers = []
         page.on("response", lambda r: answers.append((r.request.method, r.status)))
-        page.locator("button").last.click()
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.locator("button").last.click()
         assert answers[0][0] == "POST"
         assert all(status < 400 for _, status in answers), answers
         assert seen.errors == []
