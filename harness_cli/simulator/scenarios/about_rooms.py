@@ -42,7 +42,7 @@ def event(ask: Ask) -> Piece:
 def status(ask: Ask) -> Piece:
     """What is presented right now."""
     room = pick(ask.rng, ask.scene.rooms(ask.room))
-    link = ask.rng.randrange(1, len(room.products) + 1)
+    link = ask.scene.presented(ask.rng, room)
     product = ask.scene.shelf.products[room.products[link - 1]]
     check = Assertion(type="icontains-any", value=[product.name, product.zh_name])
     return plain_piece(ask, room, current_link=link, tools=ask.scenario.tools, asserts=(check,))

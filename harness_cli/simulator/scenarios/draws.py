@@ -30,6 +30,12 @@ def spread(weights: Mapping[str, float], total: int, rng: random.Random) -> list
     return names
 
 
+class NothingFits(ValueError):
+    """There is nothing to choose from: a scenario that this room cannot have."""
+
+
 def pick(rng: random.Random, options: Sequence[T]) -> T:
-    """One of `options`."""
+    """One of `options`. Raises `NothingFits` where there are none."""
+    if not options:
+        raise NothingFits("nothing to choose from")
     return options[rng.randrange(len(options))]

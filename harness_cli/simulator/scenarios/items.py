@@ -240,13 +240,14 @@ def _assembled(
         category=scenario.category,
         mode=request.mode,
         request=request,
-        expect=_expect(pieces, multi),
-        assert_=_asserts(pieces),
+        expect=expectations(pieces, multi),
+        assert_=assertions(pieces),
         tags=tuple(sorted({*tags, f"scenario:{scenario.id}", f"family:{first.family}"})),
     )
 
 
-def _expect(pieces: Sequence[Piece], multi: bool) -> Expect:
+def expectations(pieces: Sequence[Piece], multi: bool) -> Expect:
+    """What a good answer to all of the pieces does."""
     skills = [s for p in pieces for s in p.scenario.skills]
     if multi:
         skills.append("tool-strategy-multi")
@@ -264,7 +265,8 @@ def _expect(pieces: Sequence[Piece], multi: bool) -> Expect:
     )
 
 
-def _asserts(pieces: Sequence[Piece]) -> tuple[Assertion, ...]:
+def assertions(pieces: Sequence[Piece]) -> tuple[Assertion, ...]:
+    """The assertions of all pieces, each once."""
     made: list[Assertion] = []
     for piece in pieces:
         for check in (*piece.asserts, *piece.scenario.assert_):

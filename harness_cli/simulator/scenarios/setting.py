@@ -95,6 +95,10 @@ class Scene:
         shown = link if kind == "current" else pick(rng, [other, link, None, other])
         return Place(room, product, link, words, kind, shown, self.small_talk(rng, language))
 
+    def presented(self, rng: random.Random, room: LiveRoom) -> int:
+        """The link in the host's hand, for a comment that asks what that is."""
+        return rng.randrange(1, len(room.products) + 1)
+
     def said(
         self, rng: random.Random, link: int, product: Product, language: str
     ) -> tuple[str, ...]:
