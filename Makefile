@@ -11,9 +11,10 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 install: $(STAMP) $(if $(EXTRA),extra)
 
-$(STAMP): requirements/core.txt requirements/dev.txt pyproject.toml
+$(STAMP): requirements/core.txt requirements/dev.txt requirements/templates.txt pyproject.toml
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/templates.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 

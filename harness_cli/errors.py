@@ -6,6 +6,7 @@
     │   ├── UnknownName          exit 2    a skill, tool, policy, evalset … that does not exist
     │   └── MissingExtra         exit 2    an optional dependency is not installed
     ├── RepoError                exit 1    git refused: dirty tree, unknown revision
+    ├── MaskError                exit 1    a chat template or row whose trained text is in doubt
     ├── NeedsPerson              exit 3    a proposal to confirm, an approval missing
     ├── Stale                    exit 12   the base moved, MCP tools drifted
     │   └── Locked               exit 12   another run holds the lock
@@ -69,6 +70,10 @@ class MissingExtra(UsageError):
 
 class RepoError(HarnessError):
     """Git refused: a dirty tree, an unknown revision, no repository."""
+
+
+class MaskError(HarnessError):
+    """It cannot be told which text of a rendered conversation a policy generated: no row."""
 
 
 class NeedsPerson(HarnessError):
