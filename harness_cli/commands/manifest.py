@@ -1,12 +1,15 @@
-"""`harness manifest verify|sign|show|diff|list`: release manifests. No network, no key."""
+"""`harness manifest verify|sign|export|show|diff|list`: release manifests. No network."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness_cli.commands._completing import channel_names, manifest_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
+
+if TYPE_CHECKING:
+    from harness_cli.store.project import Project
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Verify, show, diff, list release manifests."
@@ -41,15 +44,17 @@ def verify(
         str | None, typer.Option(metavar="YYYYMMDD", help="Keys as they were valid on this day.")
     ] = None,
     why: Annotated[bool, typer.Option("--why", help="In words: what holds and what not.")] = False,
+    dsse: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An envelope of it as well: same bytes, allowed key."),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Make every bound digest anew and decide the gates again. Exit 0 or 1."""
     from harness_cli.commands._show import emit_json, line, note, table
-    from harness_cli.errors import UsageError
-    from harness_cli.release.channels import manifest_names as all_names
-    from harness_cli.release.channels import read_channel
+    from harness_cli.release.enveloped import check_envelope, enveloped
     from harness_cli.release.signing import trust_of
     from harness_cli.release.verify import check_all, verified
     from harness_cli.release.why import reasons
@@ -59,16 +64,11 @@ def verify(
     trust = trust_of(
         project, within(directory, allowed_signers), within(directory, revoked_signers), at
     )
-    if name is not None:
-        names = [name]
-    elif channel is not None:
-        served = read_channel(project.manifests, channel)
-        names = sorted({n for n in (served.policy, served.harness) if n})
-    else:
-        names = all_names(project.manifests)
-    if not names:
-        raise UsageError("there is no manifest to verify", hint="`harness promote` makes one")
+    envelope = within(directory, dsse)
+    names = [enveloped(envelope, name)] if envelope else _asked(project, name, channel)
     found = {n: check_all(project, n, trust) for n in names}
+    if envelope:
+        found[names[0]].append(check_envelope(project, names[0], envelope, trust))
     good = all(verified(checks) for checks in found.values())
     if as_json:
         emit_json({"verified": good, "manifests": found})
@@ -86,6 +86,59 @@ def verify(
         note("error: a manifest does not hold")
         note("\nhint: the lines marked `wrong` say what differs; serve nothing that rests on it")
         raise typer.Exit(1)
+
+
+def _asked(project: "Project", name: str | None, channel: str | None) -> list[str]:
+    """The manifests that were named, that a channel serves, or all of them."""
+    from harness_cli.errors import UsageError
+    from harness_cli.release.channels import manifest_names as all_names
+    from harness_cli.release.channels import read_channel
+
+    if name is not None:
+        names = [name]
+    elif channel is not None:
+        served = read_channel(project.manifests, channel)
+        names = sorted({n for n in (served.policy, served.harness) if n})
+    else:
+        names = all_names(project.manifests)
+    if not names:
+        raise UsageError("there is no manifest to verify", hint="`harness promote` makes one")
+    return names
+
+
+@app.command()
+def export(
+    name: Name,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")
+    ],
+    dsse: Annotated[
+        bool, typer.Option("--dsse/--plain", help="A DSSE envelope, or the Statement alone.")
+    ] = True,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            envvar="HARNESS_SIGNING_KEY",
+            help="ed25519 private key; its password is in HARNESS_SIGNING_PASSWORD.",
+        ),
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A manifest for other tools: its in-toto Statement in a DSSE envelope, signed anew."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.release.enveloped import write_export
+    from harness_cli.store.project import Project
+
+    signing = key and directory / key.expanduser()
+    path = within(directory, output) or output
+    made = write_export(Project.find(directory), name, path, signing, dsse=dsse)
+    if as_json:
+        emit_json(made)
+    elif not quiet:
+        line(f"{made.file}: {made.form} of {made.manifest}")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness_cli.errors import RepoError
@@ -9,16 +10,28 @@ from harness_cli.records.manifest import Channel
 from harness_cli.release.channels import channel_path
 from harness_cli.release.gather import APPROVALS
 from harness_cli.store.checkin import commit_paths
-from harness_cli.store.locks import locked
+from harness_cli.store.locks import IfLocked, locked
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
 
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What to do where another process switches at the moment."""
+
+    if_locked: IfLocked = "wait"
+    wait_s: float = 60.0
+    """A switch takes about a second; who waits longer stands behind a process that hangs."""
+
+
+WAIT = Lock()
+
+
 @contextmanager
-def channels_locked(project: Project, what: str) -> Iterator[None]:
-    """One change of channels and approvals at a time; waits for another one, but not for long."""
+def channels_locked(project: Project, what: str, lock: Lock = WAIT) -> Iterator[None]:
+    """One change of channels and approvals at a time."""
     path = project.runs.parent / "promote.lock"
-    with locked(path, what=what, if_locked="wait", timeout_s=30):
+    with locked(path, what=what, if_locked=lock.if_locked, timeout_s=lock.wait_s):
         yield
 
 

@@ -1,7 +1,7 @@
 """Everything the gates look at, from the project: runs, the incumbent's evidence, approvals."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
 from harness_cli.records.reader import parse_json, read_text
 from harness_cli.release.candidate import MEASURED, Pair, evidence_of, planned, run_for
-from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.release.channels import manifest_names, read_channel, read_manifest
 from harness_cli.release.evidence import RunEvidence, read_evidence
 from harness_cli.release.gates.facts import Facts
 from harness_cli.release.manifest import runs_by_gate
@@ -46,8 +46,7 @@ class Candidate:
 
 def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) -> Candidate:
     """The candidate beside the channel's manifests."""
-    channel = read_channel(project.manifests, project.config.channel)
-    known = list_manifests(project.manifests)
+    channel, incumbent = serving(project)
     return Candidate(
         project=project,
         gates=gates,
@@ -55,9 +54,23 @@ def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) 
         named=named,
         state=state_of(project, pair),
         channel=channel,
-        incumbent=known.get(channel.harness or ""),
+        incumbent=incumbent,
         trust=trust_of(project),
     )
+
+
+def serving(project: Project) -> tuple[Channel, Manifest | None]:
+    """The project's channel, and the manifest that its harness switch names."""
+    channel = read_channel(project.manifests, project.config.channel)
+    name = channel.harness
+    there = name in manifest_names(project.manifests)
+    return channel, read_manifest(project.manifests, name) if name and there else None
+
+
+def beside_now(candidate: Candidate) -> Candidate:
+    """The same candidate beside what its channel serves now; its harness is not read again."""
+    channel, incumbent = serving(candidate.project)
+    return replace(candidate, channel=channel, incumbent=incumbent)
 
 
 def state_of(project: Project, pair: Pair) -> HarnessState | None:

@@ -1,5 +1,6 @@
 """Promotion: gates, then evidence, manifest and switch, in an order that a crash cannot break."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from harness_cli.records.manifest import Approval, Manifest
 from harness_cli.release.bind import bound_runs, predicate
 from harness_cli.release.channels import list_manifests, read_channel, switched, write_channel
 from harness_cli.release.clock import refuse_clock
-from harness_cli.release.commit import channels_locked, commit_channel
+from harness_cli.release.commit import WAIT, Lock, channels_locked, commit_channel
 from harness_cli.release.decide import Decision, decide
 from harness_cli.release.evidence import evidence_bytes
 from harness_cli.release.gates.all import run_gates
@@ -40,27 +41,44 @@ def judge_candidate(candidate: Candidate, facts: Facts) -> Promotion:
     return Promotion(results=results, decision=decide(results))
 
 
+Anew = Callable[[Candidate], tuple[Candidate, Facts]]
+"""The same candidate beside what its channel serves now, and the facts of that comparison."""
+
+
 def promote(
-    candidate: Candidate, facts: Facts, *, at: str, by: str, key: Path | None = None
+    candidate: Candidate,
+    facts: Facts,
+    *,
+    at: str,
+    by: str,
+    key: Path | None = None,
+    anew: Anew | None = None,
+    lock: Lock = WAIT,
 ) -> Promotion:
     """Gates, and where they all pass: evidence, manifest, channel switch, one commit, one tag.
 
     The switch is written last; a program killed before that leaves a manifest nobody serves, one
     killed before the tag leaves a release that `harness manifest sign` tags. `key` signs both.
-    Raises `Stale` when the channel moved since the candidate was compared with its incumbent, or
-    when the clock stands before what is on record.
+    When the channel moved since the candidate was compared with its incumbent, `anew` compares it
+    with what serves now, while nobody else can switch; without it `Stale` is raised. So it is when
+    the clock stands before what is on record.
     """
     judged = judge_candidate(candidate, facts)
     if not judged.decision.promotes:
         return judged
     project = candidate.project
-    with channels_locked(project, "harness promote"):
+    with channels_locked(project, "harness promote", lock):
         now = read_channel(project.manifests, candidate.channel.name)
         if now != candidate.channel:
-            raise Stale(
-                f"channel `{now.name}` moved while the gates ran",
-                hint="`harness promote` again compares with what it serves now",
-            )
+            if anew is None:
+                raise Stale(
+                    f"channel `{now.name}` moved while the gates ran",
+                    hint="`harness promote` again compares with what it serves now",
+                )
+            candidate, facts = anew(candidate)
+            judged = judge_candidate(candidate, facts)
+            if not judged.decision.promotes:
+                return judged
         refuse_busy(project.manifests)
         refuse_clock(at, now, list_manifests(project.manifests).values(), facts.approvals)
         made = write_release(candidate, facts, judged.results, at=at, key=key)

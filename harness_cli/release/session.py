@@ -11,9 +11,17 @@ from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Approval
 from harness_cli.records.noise import GateOutlook
 from harness_cli.release.candidate import pair_of_run, read_gates
+from harness_cli.release.commit import WAIT, Lock
 from harness_cli.release.costing import Cost, cost_text, estimate
 from harness_cli.release.drift import drifted_tools
-from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
+from harness_cli.release.gates.facts import Facts
+from harness_cli.release.gather import (
+    Candidate,
+    beside_now,
+    candidate,
+    gather,
+    read_approvals,
+)
 from harness_cli.release.measure import Needed, hopeless, measure, needed
 from harness_cli.release.promote import Promotion, judge_candidate, promote, record_approval
 from harness_cli.release.rollback import now, who
@@ -32,6 +40,8 @@ class Wish:
     measure: bool = True
     key: Path | None = None
     """Signs the manifest and its tag."""
+    lock: Lock = WAIT
+    """Where another process switches at the moment."""
 
 
 class MissingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +96,25 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
         wanted = needed(chosen)
         facts = gather(chosen, drift=drift, approvals=approvals)
     if wish.write and not wish.plan:
-        result = promote(chosen, facts, at=now(), by=wish.approve or who(project), key=wish.key)
+        result = promote(
+            chosen,
+            facts,
+            at=now(),
+            by=wish.approve or who(project),
+            key=wish.key,
+            anew=lambda old: compared_anew(old, drift),
+            lock=wish.lock,
+        )
     else:
         result = judge_candidate(chosen, facts)
     done = summary(chosen, result, wanted, hint)
     return msgspec.structs.replace(done, outlook=outlook(chosen)) if wish.plan else done
+
+
+def compared_anew(chosen: Candidate, drift: tuple[str, ...] | None) -> tuple[Candidate, Facts]:
+    """The candidate against an incumbent that came while its gates ran."""
+    again = beside_now(chosen)
+    return again, gather(again, drift=drift, approvals=read_approvals(chosen.project))
 
 
 def outlook(chosen: Candidate) -> tuple[GateOutlook, ...]:

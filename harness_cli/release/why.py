@@ -12,6 +12,7 @@ MEANS = {
     "gate settings": "the gates are those it was decided by",
     "outcome": "every enforced gate passed",
     "signature": "an allowed signer vouches for these bytes",
+    "envelope": "the envelope holds this manifest, and an allowed signer vouches for it",
     "release tag": "the tag of this release names a commit that holds it",
     "history": "the manifest was not edited since it was made",
     "dates": "runs, approvals and manifest follow one another in time",

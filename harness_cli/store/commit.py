@@ -110,12 +110,14 @@ def worktree(repo: "Repo", rev: str) -> Iterator[Path]:
 def identity(repo: "Repo", author: str | None = None) -> dict[str, str]:
     """Who commits: git's own settings, and where there are none a name that says so."""
     env: dict[str, str] = {}
+    asked = ("config", "-z", "--get-regexp", r"^(user|author|committer)\.(name|email)$")
+    rows = (repo.ask(*asked) or "").split("\0")
+    known = {key for key, _, value in (row.partition("\n") for row in rows) if value}
     for part, fallback in (("NAME", "harness"), ("EMAIL", "harness@localhost")):
-        known = repo.ask("config", f"user.{part.lower()}")
         for role in ("AUTHOR", "COMMITTER"):
             key = f"GIT_{role}_{part}"
-            special = repo.ask("config", f"{role.lower()}.{part.lower()}")
-            if not (environ.get(key) or special or known):
+            named = known & {f"{who}.{part.lower()}" for who in ("user", role.lower())}
+            if not (environ.get(key) or named):
                 env[key] = fallback
     if author:
         name, _, mail = author.partition("<")

@@ -67,20 +67,21 @@ class Repo:
             start = start.parent
         wanted = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         asked = (*wanted, "--is-shallow-repository", "--show-object-format")
-        rc, out, err = _run(start, ["rev-parse", *asked])
+        last = "--show-superproject-working-tree"  # says nothing where there is none
+        rc, out, err = _run(start, ["rev-parse", *asked, last])
         if rc != 0:
             raise refusal.no_repository(path, err)
-        answers = os.fsdecode(out).removesuffix("\n").split("\n")
-        if len(answers) != len(asked):  # a folder's name holds a line end: one question at a time
-            outs = [_run(start, ["rev-parse", one])[1] for one in asked]
-            answers = [os.fsdecode(one).removesuffix("\n") for one in outs]
+        answers, parent = os.fsdecode(out).removesuffix("\n").split("\n"), ""
+        if len(answers) != len(asked):
+            # A submodule, or a folder's name holds a line end: one question at a time.
+            outs = [_run(start, ["rev-parse", one])[1] for one in (*asked, last)]
+            *answers, parent = [os.fsdecode(one).removesuffix("\n") for one in outs]
         root, git_dir, common, shallow, made = answers
-        parent = os.fsdecode(_run(start, ["rev-parse", "--show-superproject-working-tree"])[1])
         return cls(
             root=Path(root),
             git_dir=Path(git_dir),
             common_dir=(start / common).resolve(),
-            superproject=Path(parent.removesuffix("\n")) if parent.strip() else None,
+            superproject=Path(parent) if parent.strip() else None,
             shallow=shallow == "true",
             object_format=made,
         )

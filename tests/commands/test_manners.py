@@ -129,6 +129,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("log", "--evalset shop", OK),
     ("manifest verify", "", {2}),
     ("manifest sign", "no-such", BAD),
+    ("manifest export", "no-such -o release.json", BAD),
     ("manifest show", "no-such", BAD),
     ("manifest diff", "no-such neither", BAD),
     ("manifest list", "", OK),

@@ -13,6 +13,7 @@ from harness_cli.release.checks import Check
 from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
 from harness_cli.release.promote import Promotion, promote, record_approval
 from harness_cli.release.rollback import now
+from harness_cli.release.session import compared_anew
 from harness_cli.release.signing import trust_of
 from harness_cli.release.ssh import Trust
 from harness_cli.release.verify import check_all
@@ -86,7 +87,8 @@ def promoted(
     if approver:
         record_approval(project, Approval(by=approver, at=at or now(), subject=picked.pair.subject))
     facts = gather(picked, drift=(), approvals=read_approvals(project))
-    return promote(picked, facts, at=at or now(), by=by, key=key)
+    again = None if at else lambda old: compared_anew(old, ())
+    return promote(picked, facts, at=at or now(), by=by, key=key, anew=again)
 
 
 def edited(project: Project, *, author: str = "Ed <ed@example.invalid>") -> None:

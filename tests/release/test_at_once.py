@@ -6,14 +6,19 @@ import resource
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from released import edited, git, measured_project, promoted, wrong
+from released import chosen, edited, git, measured_project, promoted, wrong
 
 from harness_cli.errors import HarnessError, RepoError, Stale
+from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.release.channels import list_manifests, read_channel
-from harness_cli.release.rollback import roll_back
+from harness_cli.release.gather import gather, read_approvals
+from harness_cli.release.promote import promote
+from harness_cli.release.rollback import now, roll_back
+from harness_cli.release.session import compared_anew
 from harness_cli.release.verify import verified, verify
 from harness_cli.store.project import Project
 
@@ -114,6 +119,34 @@ def check_after(project: Project, done: dict[str, int]) -> None:
     assert wrong(project, str(channel.harness)) == {}
     assert git(project.root, "status", "--porcelain", "--", "manifests/channels") == ""
     git(project.root, "fsck", "--no-dangling")
+
+
+def test_a_promotion_that_lost_the_race_is_compared_with_what_serves_now(project):
+    """Under the lock, and without its harness being read again."""
+    slow = chosen(project)
+    facts = gather(slow, drift=(), approvals=read_approvals(project))
+    fast = promoted(project, approver=None, by="fast").manifest.predicate.id
+    assert slow.incumbent.predicate.id != fast
+    with pytest.raises(Stale, match="moved while the gates ran"):
+        promote(slow, facts, at=now(), by="slow")
+    done = promote(slow, facts, at=now(), by="slow", anew=lambda old: compared_anew(old, ()))
+    assert done.manifest.predicate.incumbent == fast
+    history = read_channel(project.manifests, "dev").history
+    assert [event.by for event in history[-2:]] == ["fast", "slow"]
+    assert wrong(project, done.manifest.predicate.id) == {}
+
+
+def test_one_that_lost_the_race_and_no_longer_passes_switches_nothing(project):
+    slow = chosen(project)
+    facts = gather(slow, drift=(), approvals=read_approvals(project))
+    served = promoted(project, approver=None, by="fast").manifest.predicate.id
+    drifted = ("shop.get_price changed",)
+    gates = GatesFile(gates=(*slow.gates.gates, Gate(name="tools", kind="tools")))
+    slow = replace(slow, gates=gates)
+    done = promote(slow, facts, at=now(), by="s", anew=lambda old: compared_anew(old, drifted))
+    assert not done.decision.promotes
+    assert done.manifest is None
+    assert read_channel(project.manifests, "dev").harness == served
 
 
 def test_processes_at_once_lose_no_switch_and_tear_no_file(project):
