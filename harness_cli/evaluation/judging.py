@@ -23,12 +23,11 @@ class JudgedCalls:
     def __init__(self, job: "Job", work: "Work") -> None:
         self._job = job
         self._work = work
-        self._logs: dict[str, JournaledCalls] = {}
 
     def of(self, member: str) -> CallLog:
         """The log of one member's calls on this item."""
         job, recorded = self._job, self._work.recorded
-        log = JournaledCalls(
+        return JournaledCalls(
             job.journal,
             job.gate,
             job.judge_tools.setdefault(member, ToolsDigest()),
@@ -38,19 +37,15 @@ class JudgedCalls:
             judge=member,
             recorded=recorded.votes.get(member) if recorded else None,
         )
-        self._logs[member] = log
-        return log
 
     def begun(self, member: str) -> bool:
         """The journal of a killed process holds calls of this member."""
         recorded = self._work.recorded
         return recorded is not None and member in recorded.votes
 
-    async def settled(self, member: str) -> None:
-        """Wait until the member's calls are on the disk."""
-        log = self._logs.get(member)
-        if log is not None:
-            await log.settled()
+    def written(self) -> None:
+        """See to it that a kill from here on loses none of the calls."""
+        self._job.journal.write_out()
 
 
 def rubric_outcomes(verdict: Verdict | None) -> dict[str, Outcome]:

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -27,9 +28,11 @@ from harness_cli.records.trajectory import StopReason, Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 from harness_cli.runtime.agent import Agent
 from harness_cli.runtime.loop import rollout
-from harness_cli.store.journal import Journal
+from harness_cli.store.journal import Batch, Journal
 from harness_cli.store.redact import Redactor
 
+Finished = asyncio.Queue[tuple[ItemResult, Batch] | None]
+"""Items that wait for their record to be durable; None when no more will come."""
 DEAD_AFTER = 20
 """So many errored rollouts (or two rounds of the workers) before any other one: the provider is
 down or refuses us, and going on would only repeat it."""
@@ -78,28 +81,56 @@ class Job:
 
 
 async def work_off(job: Job, queue: Iterator[Work], concurrency: int) -> None:
-    """Take work until there is none or the gate is shut; a bug of ours ends all workers."""
-    workers = [asyncio.ensure_future(_worker(job, queue, concurrency)) for _ in range(concurrency)]
+    """Take work until there is none or the gate is shut; a bug of ours ends all workers.
+
+    A worker does not wait for the disk: it takes the next item while the last one's record is
+    being synced. An item counts only when it is durable, and a disk that stands still stops the
+    workers after two items each.
+    """
+    finished: Finished = asyncio.Queue(2 * concurrency)
+    counting = asyncio.ensure_future(_count(job, finished))
+    workers = [_worker(job, queue, concurrency, finished) for _ in range(concurrency)]
+    working = asyncio.ensure_future(_all(workers, finished))
     try:
-        await asyncio.gather(*workers)
+        await asyncio.gather(working, counting)
     finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        for task in (working, counting):
+            task.cancel()
+        await asyncio.gather(working, counting, return_exceptions=True)
 
 
-async def _worker(job: Job, queue: Iterator[Work], concurrency: int) -> None:
+async def _all(workers: list[Coroutine[Any, Any, None]], finished: Finished) -> None:
+    """Every worker to its end, then the mark that nothing follows; one that breaks ends them."""
+    tasks = [asyncio.ensure_future(worker) for worker in workers]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    await finished.put(None)
+
+
+async def _worker(job: Job, queue: Iterator[Work], concurrency: int, finished: Finished) -> None:
     for work in queue:
         if job.gate.stopped is not None:
             return
         job.started = job.started or clocks()
         try:
-            result = await run_item(job, work)
+            result, durable = await run_item(job, work)
         except RunStopped:
             return
+        _watch_provider(job, result, concurrency)
+        await finished.put((result, durable))
+
+
+async def _count(job: Job, finished: Finished) -> None:
+    """Results in the order in which they became durable."""
+    while (entry := await finished.get()) is not None:
+        result, durable = entry
+        await durable
         job.ended = clocks()
         job.progress.add(result)
-        _watch_provider(job, result, concurrency)
         if job.observe is not None:
             job.observe(job.progress)
 
@@ -109,8 +140,8 @@ def clocks() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-async def run_item(job: Job, work: Work) -> ItemResult:
-    """One rollout, judged and recorded; it is on the disk when this returns.
+async def run_item(job: Job, work: Work) -> tuple[ItemResult, Batch]:
+    """One rollout, judged and recorded, and what to await to know it on the disk.
 
     Raises `RunStopped` when the gate shuts in between: what was recorded is used by a resume.
     """
@@ -146,10 +177,8 @@ async def run_item(job: Job, work: Work) -> ItemResult:
     job.journal.append(
         VerdictRecord(item=item.id, repeat=work.repeat, verdict=verdict, error=error)
     )
-    await job.journal.append(
-        ItemRecord(item=item.id, repeat=work.repeat, resumed=resumed, result=result)
-    )
-    return result
+    record = ItemRecord(item=item.id, repeat=work.repeat, resumed=resumed, result=result)
+    return result, job.journal.append(record)
 
 
 async def _trajectory(job: Job, work: Work, calls: JournaledCalls) -> Trajectory:

@@ -20,8 +20,8 @@ class JudgeCalls(Protocol):
         """A journal holds calls of this member: they are gone on with, whatever a cache has."""
         ...
 
-    async def settled(self, member: str) -> None:
-        """Wait until the member's calls are on the disk."""
+    def written(self) -> None:
+        """See to it that a kill from here on loses none of the calls."""
         ...
 
 
@@ -36,8 +36,8 @@ class DirectCalls:
         """Never."""
         return False
 
-    async def settled(self, member: str) -> None:
-        """At once."""
+    def written(self) -> None:
+        """Nothing is."""
 
 
 class Judge(Protocol):

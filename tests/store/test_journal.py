@@ -4,6 +4,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -66,6 +67,28 @@ def test_an_awaited_record_is_on_the_disk_and_many_share_one_sync(tmp_path):
     seen, syncs, records = asyncio.run(main())
     assert seen == records == 500
     assert syncs <= 125  # performance.md G7: at most 0.25 syncs a record
+
+
+def test_what_was_written_is_in_the_file_while_the_disk_still_syncs(tmp_path, monkeypatch):
+    path = tmp_path / "journal.jsonl"
+    slow, sync = threading.Event(), os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (slow.wait(30), sync(fd)))
+
+    async def main():
+        journal = Journal(path)
+        first = journal.append(TextRecord(id="1", text="a"))
+        journal.write_out()
+        await asyncio.sleep(0.05)
+        second = journal.append(TextRecord(id="2", text="b"))
+        journal.write_out()
+        seen = texts(path), first.done, second.done
+        slow.set()
+        await second
+        done = first.done
+        await journal.close()
+        return seen, done
+
+    assert asyncio.run(main()) == ((["a", "b"], False, False), True)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 60])

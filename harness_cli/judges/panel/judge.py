@@ -95,7 +95,7 @@ class PanelJudge:
                 return msgspec.structs.replace(found, voter=member.name, cached=True)
         vote = await member.vote(case, self.voting.slots.log(member.name, calls.of(member.name)))
         if kept is not None and vote.unscored is None:
-            await calls.settled(member.name)
+            calls.written()
             kept.put(key, vote)
         return vote
 

@@ -154,7 +154,7 @@ class PairJudge:
         name = f"{member.name}/{order}"
         vote = await member.answer(case, read_preference, voting.slots.log(name, calls.of(name)))
         if kept is not None and vote.unscored is None:
-            await calls.settled(name)
+            calls.written()
             kept.put(key, vote)
         return vote
 
