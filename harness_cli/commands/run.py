@@ -1,15 +1,18 @@
 """`harness run`: one request through the agent, step by step; an item; or a live room."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from harness_cli.commands._completing import item_ids, policy_names
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from harness_cli.records.catalogue import Catalogue
     from harness_cli.records.item import Item
     from harness_cli.records.request import Request
@@ -40,6 +43,10 @@ def run(
     ] = None,
     room: Annotated[str | None, typer.Option(help="Live room; default: the first.")] = None,
     private: Annotated[bool, typer.Option("--private", help="A private message.")] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append each answered request to a serving log."),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -54,7 +61,8 @@ def run(
         raise UsageError("one of TEXT, --item ID and --chat is needed")
     project = Project.find(directory)
     asked = _asked(project, text, item, room, private=private)
-    done = asyncio.run(_run(project, asked, agent, policy, chat=chat, show=not quiet))
+    write = _writer(within(directory, log))
+    done = asyncio.run(_run(project, asked, agent, policy, chat=chat, show=not quiet, write=write))
     if done is None:
         return
     _show(done, as_json=as_json, quiet=quiet)
@@ -92,6 +100,7 @@ async def _run(
     *,
     chat: bool,
     show: bool,
+    write: "Callable[[Trajectory], Awaitable[None]]",
 ) -> "Trajectory | None":
     """Open the agent under the production bounds and play the request, or the room."""
     from harness_cli.commands._steps import show_seen
@@ -106,17 +115,32 @@ async def _run(
     async with opened as agent:
         await _warm_up(agent)
         if chat:
-            await _chat(agent, request, world, observe)
+            await _chat(agent, request, world, observe, write)
             return None
         if item is not None:
             agent = for_item(agent, item)
-        return await rollout(
+        done = await rollout(
             request,
             agent,
             request_id=item.id if item else "run",
             item_id=item.id if item else None,
             observe=observe,
         )
+        await write(done)
+        return done
+
+
+def _writer(log: Path | None) -> "Callable[[Trajectory], Awaitable[None]]":
+    """What keeps a rollout: nothing, or a line of a serving log, written beside the loop."""
+    import asyncio
+
+    from harness_cli.store.served import append_served
+
+    async def write(done: "Trajectory") -> None:
+        if log is not None:
+            await asyncio.to_thread(append_served, log, done)
+
+    return write
 
 
 async def _warm_up(agent: "Agent") -> None:
@@ -138,7 +162,13 @@ async def _warm_up(agent: "Agent") -> None:
             note(f"warning: {error}")
 
 
-async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: Any) -> None:
+async def _chat(
+    agent: "Agent",
+    base: "Request",
+    world: "Catalogue",
+    observe: Any,
+    write: "Callable[[Trajectory], Awaitable[None]]",
+) -> None:
     """A live room at the terminal, or on a pipe."""
     from harness_cli.commands._show import interactive, line, note, plain
     from harness_cli.runtime.aggregate import Group
@@ -155,6 +185,7 @@ async def _chat(agent: "Agent", base: "Request", world: "Catalogue", observe: An
         done = await rollout(request, agent, request_id=f"chat-{count}", observe=observe)
         private = " (private)" if done.channel == "private" else ""
         line(f"host{private}: {plain(done.reply) or '(silent)'}")
+        await write(done)
         return done
 
     if interactive():

@@ -24,6 +24,7 @@ from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
 from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report, RunConfig
+from harness_cli.records.served import Served
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 
@@ -75,6 +76,7 @@ FILES: dict[str, Any] = {
     "replies": Replies,
     "report": Report,
     "run": RunConfig,
+    "served": Served,
     "skill-frontmatter": SkillFrontmatter,
     "tool": Tool,
     "trajectory": Trajectory,

@@ -191,6 +191,36 @@ def test_a_live_room_on_a_pipe(harness):
     assert "[price p1] how much is #1? / how much is link 1" in done.stderr
 
 
+def test_what_was_answered_is_logged_and_its_incidents_are_counted_by_version(harness, place):
+    log = place / ".harness" / "served" / "room.jsonl"
+    for words in (["forever"], ["hi"], ["hi", "--policy", "down"]):
+        harness("run", *words, "-q", "--log", str(log))
+    room = "amy: how much is #1?\n/link 2\nhi\n/quit\n"
+    assert harness("run", "--chat", "-q", "--log", str(log), stdin=room).returncode == 0
+    assert len(log.read_text().splitlines()) == 5
+    found = json.loads(harness("incidents", "--since", "1h", "--json").stdout)
+    assert (found["source"], found["rollouts"], found["bad_lines"]) == ("served", 5, 0)
+    seen = {(r["policy"].partition("@")[0], r["incident"]): r for r in found["incidents"]}
+    assert seen["script", "route suppressed"]["count"] == 1
+    assert seen["script", "route suppressed"]["rollouts"] == 4
+    assert seen["script", "route suppressed"]["per_100"] == 25.0
+    assert seen["down", "provider failures"]["rollouts"] == 1
+    told = harness("incidents", str(log), "--by", "policy", "--max-per-100", "30")
+    assert told.returncode == 10
+    assert "over 30 in 100: provider failures, 100 under down@" in told.stderr
+    assert harness("incidents", "--max-per-100", "100").returncode == 0
+    nothing = harness("incidents", "--until", "2026-01-01", "--max-per-100", "0")
+    assert (nothing.returncode, nothing.stdout) == (0, "no incidents in 0 requests\n")
+    with log.open("a") as file:
+        file.write("{torn\n")
+    damaged = harness("incidents", "--since", "1h")
+    assert damaged.returncode == 0
+    assert "warning: room.jsonl:6: " in damaged.stderr
+    assert harness("incidents", "--since", "1h", "--max-per-100", "100").returncode == 1
+    assert harness("incidents", str(log), "--run", "x").returncode == 2
+    log.unlink()
+
+
 def test_a_tool_is_called_as_in_a_rollout(harness):
     done = harness("tools", "call", "get_price", '{"link_id": 3}')
     assert (done.returncode, done.stdout) == (0, '{"price": 36}\n')
