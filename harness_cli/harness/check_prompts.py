@@ -1,6 +1,7 @@
 """The prompt pipeline: blocks that exist, conditions and templates that hold for every request."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from jinja2 import nodes
 
@@ -133,17 +134,23 @@ def _shown(when: str | None, request: object) -> bool:
 def _attributes(name: str, source: str, pipeline: Pipeline) -> Iterator[Finding]:
     """Fields that do not exist, also in branches that no sample reaches."""
     known = {"request": REQUEST, "constraints": tuple(pipeline.constraints)}
-    for node in environment({}).parse(source).find_all(nodes.Getattr):
-        if isinstance(node.node, nodes.Name) and node.node.name in known:
-            fields = known[node.node.name]
-            if node.attr not in fields:
-                yield Finding(
-                    path=path_of(name),
-                    line=node.lineno,
-                    rule="block/variable",
-                    message=f"`{node.node.name}` has no `{node.attr}`",
-                    fix=f"known: {', '.join(fields) or 'none'}",
-                )
+    for variable, attribute, line in _read_fields(source):
+        fields = known.get(variable)
+        if fields is not None and attribute not in fields:
+            yield Finding(
+                path=path_of(name),
+                line=line,
+                rule="block/variable",
+                message=f"`{variable}` has no `{attribute}`",
+                fix=f"known: {', '.join(fields) or 'none'}",
+            )
+
+
+@lru_cache(maxsize=512)
+def _read_fields(source: str) -> tuple[tuple[str, str, int], ...]:
+    """Every `variable.attribute` of a block, and its line."""
+    found = environment({}).parse(source).find_all(nodes.Getattr)
+    return tuple((n.node.name, n.attr, n.lineno) for n in found if isinstance(n.node, nodes.Name))
 
 
 def _unused(parts: Parts) -> Iterator[Finding]:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
+import msgspec
 from jsonschema import Draft202012Validator, SchemaError
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
@@ -22,6 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 EXECUTORS = ("sandbox", "python", "http", "mcp", "builtin", "evidence")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WORDS = ("description", "title")
 _MCP, _LOCK = "tools/mcp.yaml", "tools/mcp.lock.json"
 
 
@@ -97,7 +100,7 @@ def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
         yield f"$.{key}.$schema", "tool/schema", "error", message, f"write `{_DIALECT}`"
         return
     try:
-        Draft202012Validator.check_schema(schema)
+        _check_schema(schema)
     except SchemaError as exc:
         at = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in exc.absolute_path)
         message = f"no valid JSON Schema: {exc.message} at `{key}{at}`"
@@ -122,6 +125,37 @@ def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
                 yield at, "tool/schema", "error", f"`pattern` `{value}` does not compile: {exc}", ""
 
 
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    """Raise `SchemaError` for what is no JSON Schema; schemas of one shape are checked once."""
+    try:
+        known = _is_valid(msgspec.json.encode(_shape(schema), order="sorted"))
+    except (TypeError, msgspec.ValidationError):
+        known = False
+    if not known:
+        Draft202012Validator.check_schema(schema)
+
+
+@lru_cache(maxsize=1024)
+def _is_valid(shape: bytes) -> bool:
+    return bool(
+        Draft202012Validator(Draft202012Validator.META_SCHEMA).is_valid(msgspec.json.decode(shape))
+    )
+
+
+def _shape(node: Any) -> Any:
+    """A schema less its wording: any text may describe, and a property may be called anything."""
+    if isinstance(node, list):
+        return [_shape(n) for n in node]
+    if not isinstance(node, dict):
+        return node
+    made = {k: _shape(v) for k, v in node.items() if not (k in _WORDS and isinstance(v, str))}
+    properties = made.get("properties")
+    if isinstance(properties, dict):
+        shapes = sorted(properties.values(), key=lambda s: msgspec.json.encode(s, order="sorted"))
+        made["properties"] = {str(n): shape for n, shape in enumerate(shapes)}
+    return made
+
+
 def _keywords(node: Any, at: str) -> Iterator[tuple[str, str, str]]:
     """Every `$ref` and `pattern` of a schema, wherever it stands."""
     if isinstance(node, dict):
@@ -138,8 +172,10 @@ def _keywords(node: Any, at: str) -> Iterator[tuple[str, str, str]]:
 def _duplicates(parts: Parts) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     rows = [(path, tool.name) for path, tool in parts.tools.items()]
+    stands = {tool.operation for tool in parts.tools.values() if tool.executor == "mcp"}
     for alias, listed in parts.lock.servers.items():
-        rows += [(f"{_LOCK} ({alias})", locked.tool.name) for locked in listed.values()]
+        names = [locked.tool.name for locked in listed.values()]
+        rows += [(f"{_LOCK} ({alias})", name) for name in names if name not in stands]
     for path, name in rows:
         if name in seen:
             where = path.partition(" ")[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness_cli.errors import RepoError, UnknownName
 from harness_cli.harness.check import check_parts
-from harness_cli.harness.findings import bad_file, errors
+from harness_cli.harness.findings import Finding, bad_file, errors
 from harness_cli.harness.parts import Parts, collect, content, judges
 from harness_cli.harness.revisions import named
 from harness_cli.records.harness import HarnessState, Replies
@@ -98,12 +98,27 @@ def state_from_files(
 
     `judges/` and `failure_classes/` are left out. Raises `BadFile` listing every error.
     """
+    made, _ = loaded(files, commit=commit, dirty=dirty, object_format=object_format, judge=judge)
+    return made
+
+
+def loaded(
+    files: Mapping[str, Entry],
+    *,
+    commit: str | None = None,
+    dirty: bool = False,
+    object_format: str = "sha1",
+    judge: bool = False,
+) -> tuple[HarnessState, list[Finding]]:
+    """The same, and the findings that are no errors: one reading of the files for both."""
     kept = content(files)
     parts = collect(kept)
-    wrong = errors([*parts.findings, *check_parts(parts, judge=judge)])
+    found = [*parts.findings, *check_parts(parts, judge=judge)]
+    wrong = errors(found)
     if wrong:
         raise bad_file(wrong)
-    return _state(parts, id=tree_id(kept, object_format=object_format), commit=commit, dirty=dirty)
+    made = _state(parts, id=tree_id(kept, object_format=object_format), commit=commit, dirty=dirty)
+    return made, found
 
 
 def _state(parts: Parts, *, id: str, commit: str | None, dirty: bool) -> HarnessState:  # noqa: A002  the record's own word

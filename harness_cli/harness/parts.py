@@ -46,10 +46,14 @@ class Parts:
     findings: list[Finding] = field(default_factory=list)
 
     def tool_names(self) -> set[str]:
-        """Every tool there is: in-tree, locked, and those an MCP server is meant to expose."""
+        """Every tool there is: in-tree, locked, and those an MCP server is meant to expose.
+
+        Less those of a server that an in-tree tool stands for (`HarnessState.all_tools`).
+        """
+        stands = {tool.operation for tool in self.tools.values() if tool.executor == "mcp"}
         locked = {t.tool.name for server in self.lock.servers.values() for t in server.values()}
         named = {name for server in self.mcp.servers.values() for name in server.tools}
-        return {tool.name for tool in self.tools.values()} | locked | named
+        return {tool.name for tool in self.tools.values()} | ((locked | named) - stands)
 
     def finding(
         self,

@@ -1,6 +1,8 @@
 """Prompt blocks as sandboxed Jinja2 templates, with what each of them depends on."""
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, Template, TemplateError, nodes
@@ -12,6 +14,7 @@ from harness_cli.errors import BadFile
 from harness_cli.harness.views import REQUEST
 
 FOLDER = "prompts/blocks"
+_ELSEWHERE = re.compile(r"\b(?:include|import|extends)\b")
 _UNLOADABLE = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 EVERYTHING = frozenset({"products", "room", "skills", "loaded", "constraints", "today"}) | {
     f"request.{name}" for name in REQUEST
@@ -100,7 +103,21 @@ def environment(blocks: dict[str, str]) -> ImmutableSandboxedEnvironment:
 
 
 def compile_block(env: ImmutableSandboxedEnvironment, name: str, source: str) -> Compiled:
-    """One block. Raises `BadFile` with file and line when it is no template."""
+    """One block. Raises `BadFile` with file and line when it is no template.
+
+    One that takes nothing from other blocks is compiled once, in whatever harness it stands.
+    """
+    if _ELSEWHERE.search(source):
+        return _compiled(env, name, source)
+    return _alone(name, source)
+
+
+@lru_cache(maxsize=512)
+def _alone(name: str, source: str) -> Compiled:
+    return _compiled(environment({name: source}), name, source)
+
+
+def _compiled(env: ImmutableSandboxedEnvironment, name: str, source: str) -> Compiled:
     try:
         tree = env.parse(source, name, path_of(name))
         template = env.get_template(name)

@@ -221,8 +221,14 @@ class HarnessState(msgspec.Struct, frozen=True, kw_only=True):
         return next((s for s in self.skills if s.name == name), None)
 
     def all_tools(self) -> tuple[Tool, ...]:
-        """In-tree tools and locked MCP tools, by name: the registry T of TR §3.1."""
-        mcp = [t.tool for server in self.lock.servers.values() for t in server.values()]
+        """In-tree tools and locked MCP tools, by name: the registry T of TR §3.1.
+
+        An in-tree tool of the executor `mcp` stands for a server's tool, under another name or in
+        other words; that one is not offered beside it.
+        """
+        stands = {tool.operation for tool in self.tools if tool.executor == "mcp"}
+        listed = [t.tool for server in self.lock.servers.values() for t in server.values()]
+        mcp = [tool for tool in listed if tool.name not in stands]
         return tuple(sorted([*self.tools, *mcp], key=lambda tool: tool.name))
 
     def server_of(self, tool: str) -> str | None:

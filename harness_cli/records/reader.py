@@ -161,12 +161,16 @@ def _yaml_hint(text: str, problem: str, mark: Any) -> str | None:
     return None
 
 
-def dump_yaml(value: Any) -> str:
-    """Plain data or a record as YAML for a person to edit: key order kept, no aliases."""
+def dump_yaml(value: Any, *, fast: bool = False) -> str:
+    """Plain data or a record as YAML for a person to edit: key order kept, no aliases.
+
+    `fast` takes libyaml's emitter, ten times as quick: the same text, but for characters beyond
+    U+FFFF (most emoji), which it escapes.
+    """
     return str(
         yaml.dump(
             msgspec.to_builtins(value),
-            Dumper=_Plain,
+            Dumper=_FastPlain if fast else _Plain,
             sort_keys=False,
             allow_unicode=True,
             default_flow_style=False,
@@ -180,13 +184,20 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def _text_block(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+class _FastPlain(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
+        return True
+
+
+def _text_block(dumper: Any, data: str) -> yaml.ScalarNode:
     """Text of several lines as a block, which a person can read and edit."""
     style = "|" if "\n" in data else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+    return node
 
 
 _Plain.add_representer(str, _text_block)
+_FastPlain.add_representer(str, _text_block)
 
 
 def read_json(path: Path, kind: type[T], *, name: str | None = None) -> T:

@@ -1,0 +1,94 @@
+"""Names as a harness speaks of them: in prose, in backticks, in lists of tools.
+
+A name of several parts (`item-qa`, `get_faq`) means one thing wherever it stands. A name that is an
+ordinary word (`thanks`, `refuse`) is one only in backticks, in a list of names, or where a sentence
+points to it: `use thanks.`, `: refusal.`
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+
+EDGE, END = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
+_POINTS = (
+    r"(?:\b(?:use|load|with|skill|that is|beside|see)\s+|(?<!Viewer)(?<!Host)(?<!en)(?<!zh):\s+)"
+)
+_STOPS = r"(?=\.(?:\s|$)|,|;|\s+(?:and|or)\b)"
+_SAID = re.compile(r"^(?:Viewer|Host|观众|主播)\b.*$|^\s+[-*] [a-z]{2}: .*$", re.MULTILINE)
+"""Words of viewers and hosts: never names."""
+_LISTS = re.compile(r"^(?:allowed-tools|  harness\.tools):.*$", re.MULTILINE)
+
+
+def plain(name: str) -> bool:
+    """An ordinary word as well as a name."""
+    return re.search(r"[-_\d]", name) is None
+
+
+class Speech:
+    """Finds and replaces the names of one mapping (old → new)."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = dict(names)
+        distinct = sorted((n for n in names if not plain(n)), key=len, reverse=True)
+        words = sorted((n for n in names if plain(n)), key=len, reverse=True)
+        self._distinct_names, self._words = distinct, words
+        self._distinct = _any(distinct, f"{EDGE}(?P<n>", f"){END}")
+        self._ticked = _any(words, "`(?P<n>", ")`")
+        self._pointed = _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}")
+        self._listed = _any(words, f"{EDGE}(?P<n>", f"){END}")
+
+    def renamed(self, text: str) -> str:
+        """The text with every name replaced."""
+        return self._each(text, lambda m: _with(m, self.names[m["n"]]))
+
+    def spoken(self, text: str) -> list[str]:
+        """The old names that the text speaks of, in order of their first place."""
+        found: dict[str, None] = {}
+
+        def note(match: re.Match[str]) -> str:
+            found.setdefault(match["n"])
+            return match[0]
+
+        self._each(text, note)
+        return list(found)
+
+    def _each(self, text: str, made: Callable[[re.Match[str]], str]) -> str:
+        if self._distinct and any(name in text for name in self._distinct_names):
+            text = self._distinct.sub(made, text)
+        if not self._ticked or not self._pointed or not self._listed:
+            return text
+        if not any(word in text for word in self._words):
+            return text
+        listed = self._listed
+        text = _LISTS.sub(lambda line: _after_colon(line[0], listed, made), text)
+        text = self._ticked.sub(made, text)
+        said = [m.span() for m in _SAID.finditer(text)]
+        return self._pointed.sub(
+            lambda m: m[0] if any(a <= m.start() < b for a, b in said) else made(m), text
+        )
+
+
+def _after_colon(line: str, names: re.Pattern[str], made: Callable[[re.Match[str]], str]) -> str:
+    head, colon, rest = line.partition(":")
+    return head + colon + names.sub(made, rest)
+
+
+def _with(match: re.Match[str], name: str) -> str:
+    start, end = match.span("n")
+    whole = match[0]
+    return whole[: start - match.start()] + name + whole[end - match.start() :]
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _any(names: Iterable[str], before: str, behind: str) -> re.Pattern[str] | None:
+    escaped = "|".join(re.escape(n) for n in names)
+    return _compiled(f"{before}{escaped}{behind}") if escaped else None
+
+
+def unfolded(text: str) -> str:
+    """Lines of one paragraph or list entry as one line."""
+    return re.sub(r"\s*\n\s*", " ", text).strip()
