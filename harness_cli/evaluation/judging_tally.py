@@ -1,6 +1,6 @@
 """What the verdicts of a run took: votes, those from the cache, calls, tokens, money."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from harness_cli.records.run import Report
@@ -34,6 +34,11 @@ class JudgingTally:
         self.cost += judging.cost or 0.0
         self.without_usage += None in (judging.input_tokens, judging.output_tokens)
         self.without_cost += judging.cost is None
+
+    def join(self, other: "JudgingTally") -> None:
+        """Take the sums of other items in."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def shown(self) -> dict[str, Any]:
         """`usage.judge` of a report."""

@@ -34,15 +34,14 @@ def item_scores(
     scores: dict[str, float | None] = {**judged, **assertion_scores(item.assert_, assertions)}
     if "accuracy" in scores or "effectiveness" in scores:
         scores.setdefault("avg", average(scores.get("accuracy"), scores.get("effectiveness")))
-    computed = {
-        "tc": tools_called(item, trajectory),
-        "tco": tools_in_order(item, trajectory),
-        "rc": response_contains(item, trajectory),
-        "adr": addresses(scores.get("effectiveness")),
-        "skill_selection": skill_selection(item, trajectory),
-        "tool_rationality": tool_rationality(item, trajectory),
-    }
-    for name, value in computed.items():
+    for name, value in (
+        ("tc", tools_called(item, trajectory)),
+        ("tco", tools_in_order(item, trajectory)),
+        ("rc", response_contains(item, trajectory)),
+        ("adr", addresses(scores.get("effectiveness"))),
+        ("skill_selection", skill_selection(item, trajectory)),
+        ("tool_rationality", tool_rationality(item, trajectory)),
+    ):
         if value is not None:
             scores.setdefault(name, value)
     return scores
@@ -86,9 +85,9 @@ def addresses(effectiveness: float | None) -> float | None:
 
 def skill_selection(item: Item, trajectory: Trajectory) -> float | None:
     """F1 of the loaded Skills against the expected ones."""
-    expected, loaded = set(item.expect.skills), set(trajectory.skills_loaded)
-    if not expected:
+    if not item.expect.skills:
         return None
+    expected, loaded = set(item.expect.skills), set(trajectory.skills_loaded)
     both = len(expected & loaded)
     return 2 * both / (len(expected) + len(loaded))
 
@@ -101,7 +100,9 @@ def tool_rationality(item: Item, trajectory: Trajectory) -> float | None:
     """
     if trajectory.agent == "bare":
         return None
-    calls = [call for call in trajectory.calls if call.name not in BUILTIN]
+    calls = [c for c in trajectory.calls if c.executor != "builtin" and c.name not in BUILTIN]
+    if not calls and not item.expect.tools:
+        return 1.0
     seen: list[tuple[str, Any]] = []
     sound = 0
     for call in calls:
@@ -110,7 +111,7 @@ def tool_rationality(item: Item, trajectory: Trajectory) -> float | None:
         seen.append(key)
     called = {call.name for call in calls}
     missing = sum(tool.name not in called for tool in item.expect.tools)
-    return sound / (len(calls) + missing) if calls or missing else 1.0
+    return sound / (len(calls) + missing)
 
 
 def attainment(walls_s: Sequence[float | None], *, bound_s: float = ATTAINMENT_S) -> float | None:

@@ -51,7 +51,8 @@ def rescore(
         raise UsageError(
             f"run `{source.id}` was itself scored again", hint=f"--rescore {old.rescored_of}"
         )
-    evalset = load_evalset(project, old.evalset.name, split=old.evalset.split, reason=reason)
+    with _uncollected():
+        evalset = load_evalset(project, old.evalset.name, split=old.evalset.split, reason=reason)
     _refuse_changes(project, old, evalset)
     store = RunStore(project.runs)
     config = msgspec.structs.replace(

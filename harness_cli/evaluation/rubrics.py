@@ -20,6 +20,8 @@ Scores = dict[str, float | None]
 
 def assertion_scores(assertions: Sequence[Assertion], results: Sequence[AssertionResult]) -> Scores:
     """Every score that the results of an item's assertions give; empty where they give none."""
+    if not assertions:
+        return {}
     given = [(a, r) for a, r in zip(assertions, results, strict=False)]
     rubrics = [(a.metric, r.passed) for a, r in given if a.metric]
     instructions = [r for a, r in given if a.type == IFEVAL]

@@ -12,7 +12,7 @@ import msgspec
 
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.judging import judging_of, rubric_outcomes
-from harness_cli.evaluation.outline import named, trajectory_for
+from harness_cli.evaluation.outline import named, outline_of
 from harness_cli.evaluation.results import item_result
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.outcome import Outcome as Decided
@@ -128,7 +128,7 @@ class Scorer:
         verdict = marked(said.verdict) if said and said.verdict else None
         error = said.error if said else None
         item = self._items.find(old.item)
-        result = scored(item, trajectory_for(item, data), verdict, error, old.result)
+        result = scored(item, outline_of(data), verdict, error, old.result)
         if result.state != "errored":
             self._items.done(old.item)
         self._append(VerdictRecord(item=old.item, repeat=old.repeat, verdict=verdict, error=error))

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 import msgspec
 
 from harness_cli.evaluation import report as shown
-from harness_cli.evaluation.summary import Tally
+from harness_cli.evaluation.item_tally import Tally
 from harness_cli.records.run import EvalsetRef, Interval, MetricSummary, Report, RunConfig
 from harness_cli.records.verdict import AssertionResult, Finding, ItemResult
 

@@ -7,10 +7,11 @@ from itertools import groupby
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.comparison import Comparison
+from harness_cli.evaluation.item_tally import Tally
 from harness_cli.evaluation.page.agreed import Agreed
 from harness_cli.evaluation.page.charts import Stage
 from harness_cli.evaluation.page.rows import Before, unique
-from harness_cli.evaluation.summary import STATES, Tally
+from harness_cli.evaluation.summary import STATES
 from harness_cli.records.item import EvalsetHeader
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.verdict import ItemResult
@@ -65,10 +66,11 @@ def read_report(run: RunFolder, config: RunConfig) -> Report:
 
 def partial(run: RunFolder, config: RunConfig) -> Report:
     """Counts and metrics of the items that are finished; nothing is written."""
-    whole, categories = Tally(), dict[str, Tally]()
+    categories = dict[str, Tally]()
     for results in by_item(run):
-        whole.add(results, repeats=config.repeat)
-        categories.setdefault(results[0].category, Tally()).add(results, repeats=1)
+        part = categories.setdefault(results[0].category, Tally())
+        part.add(results, repeats=config.repeat)
+    whole = Tally.merged(categories.values())
     n = config.evalset.n if config.limit is None else min(config.evalset.n, config.limit)
     planned = n * config.repeat
     order = EvalsetHeader(name="").metrics
