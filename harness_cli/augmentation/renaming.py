@@ -1,5 +1,6 @@
-"""Expectations of an item under an augmented state, and a trajectory of one in the base's names."""
+"""What a map carries over: an item's expectations, a gold solution, a trajectory; both ways."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,12 +8,20 @@ import msgspec
 
 from harness_cli.errors import BadFile
 from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.chat import RawToolCall
+from harness_cli.records.gold import GoldSolution
 from harness_cli.records.item import Assertion, ExpectedTool, Item
-from harness_cli.records.trajectory import ToolCall, Trajectory
+from harness_cli.records.trajectory import HookEvent, Step, ToolCall, Trajectory
 
 TOOL_ASSERTIONS = ("trajectory:tool-used", "trajectory:tool-sequence", "tool-call-f1")
 ARGUMENTS = "trajectory:tool-args-match"
 SKILL = "skill-used"
+_STYLES: tuple[dict[str, Any], ...] = tuple(
+    {"ensure_ascii": ascii_, "separators": separators}
+    for ascii_ in (False, True)
+    for separators in ((", ", ": "), (",", ":"))
+)
+"""How JSON is written by those who write it."""
 
 
 class Renaming:
@@ -29,6 +38,9 @@ class Renaming:
                 given.tools.get(tool, tool): _inverse(names, given.state, f"parameters of `{tool}`")
                 for tool, names in given.parameters.items()
             },
+            loader=given.tools.get(given.loader, given.loader),
+            hooks=_inverse(given.hooks, given.state, "hooks"),
+            blocks=_inverse(given.blocks, given.state, "blocks"),
         )
 
     def to_base(self) -> "Renaming":
@@ -60,10 +72,34 @@ class Renaming:
         """What a tool of the base is called here."""
         return self.map.tools.get(name, name)
 
+    def hook(self, name: str) -> str:
+        """What a hook of the base is called here."""
+        return self.map.hooks.get(name, name)
+
     def arguments(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of a tool of the base under their names here."""
+        """Arguments of a tool of the base under their names here; a skill to load is one, too."""
         names = self.map.parameters.get(tool, {})
-        return {names.get(key, key): value for key, value in given.items()}
+        loads = tool == self.map.loader
+        return {
+            names.get(key, key): self.skill(value) if loads and isinstance(value, str) else value
+            for key, value in given.items()
+        }
+
+    def solution(self, gold: GoldSolution) -> GoldSolution:
+        """A gold solution of the base as it goes here; what tools give back stays the same."""
+        rounds = tuple(
+            tuple(
+                msgspec.structs.replace(
+                    call,
+                    name=self.tool(call.name),
+                    arguments=self.arguments(call.name, call.arguments),
+                )
+                for call in calls
+            )
+            for calls in gold.rounds
+        )
+        skills = tuple(self.skill(s) for s in gold.skills)
+        return msgspec.structs.replace(gold, skills=skills, rounds=rounds)
 
     def assertion(self, assertion: Assertion) -> Assertion:
         """An assertion with the names that stand in it; patterns stay as they are."""
@@ -80,22 +116,65 @@ class Renaming:
 
     def trajectory(self, trajectory: Trajectory) -> Trajectory:
         """A trajectory in the other names (with `to_base`: as judges know them)."""
-        steps = tuple(
-            msgspec.structs.replace(step, calls=tuple(self._call(c) for c in step.calls))
-            for step in trajectory.steps
-        )
         return msgspec.structs.replace(
             trajectory,
-            steps=steps,
+            steps=tuple(self._step(step) for step in trajectory.steps),
+            hooks=self._events(trajectory.hooks),
             skills_loaded=tuple(self.skill(s) for s in trajectory.skills_loaded),
             tools_offered=tuple(self.tool(t) for t in trajectory.tools_offered),
         )
 
+    def _step(self, step: Step) -> Step:
+        asked = tuple(self._asked(call) for call in step.reply.tool_calls)
+        return msgspec.structs.replace(
+            step,
+            reply=msgspec.structs.replace(step.reply, tool_calls=asked),
+            calls=tuple(self._call(c) for c in step.calls),
+            hooks=self._events(step.hooks),
+        )
+
+    def _events(self, events: tuple[HookEvent, ...]) -> tuple[HookEvent, ...]:
+        return tuple(msgspec.structs.replace(e, hook=self.hook(e.hook)) for e in events)
+
+    def _asked(self, call: RawToolCall) -> RawToolCall:
+        written = self._written(call.name, call.arguments, None)
+        return RawToolCall(id=call.id, name=self.tool(call.name), arguments=written)
+
     def _call(self, call: ToolCall) -> ToolCall:
         given = call.arguments
+        written = self._written(call.name, call.arguments_raw, given)
         if given is not None:
             given = self.arguments(call.name, given)
-        return msgspec.structs.replace(call, name=self.tool(call.name), arguments=given)
+        result = call.result
+        if call.name == self.map.loader and isinstance(result.structured, dict):
+            loaded = self._loaded(result.structured)
+            result = msgspec.structs.replace(result, structured=loaded)
+        return msgspec.structs.replace(
+            call, name=self.tool(call.name), arguments=given, arguments_raw=written, result=result
+        )
+
+    def _loaded(self, told: dict[str, Any]) -> dict[str, Any]:
+        """What the loader says it has loaded."""
+        return {
+            k: self.skill(v) if k == "skill" and isinstance(v, str) else v for k, v in told.items()
+        }
+
+    def _written(self, tool: str, raw: str, given: dict[str, Any] | None) -> str:
+        """The model's own text of arguments under other names; left as it is where it is no JSON
+        object, where no name changes, or where writing it again would not give it back."""
+        try:
+            value = json.loads(raw)
+        except ValueError:
+            return raw
+        if not isinstance(value, dict) or (given is not None and value != given):
+            return raw
+        changed = self.arguments(tool, value)
+        if changed == value:
+            return raw
+        for style in _STYLES:
+            if json.dumps(value, **style) == raw:
+                return json.dumps(changed, **style)
+        return raw
 
     def _expected(self, tool: ExpectedTool) -> ExpectedTool:
         return ExpectedTool(
