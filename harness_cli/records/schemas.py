@@ -18,13 +18,24 @@ from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.diagnosis import Diagnosis, FailureClass, Proposal
+from harness_cli.records.episode import EpisodeRecord
 from harness_cli.records.gates import GatesFile
 from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replies, Tool
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
 from harness_cli.records.noise import Noise
+from harness_cli.records.probe import Probe
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.served import Served
+from harness_cli.records.training import (
+    DataCard,
+    LeftOut,
+    PreferenceRow,
+    RlTask,
+    SftJob,
+    SftRow,
+    TokenisedRow,
+)
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 
@@ -58,7 +69,10 @@ FILES: dict[str, Any] = {
     "blind-sheet": BlindSheet,
     "catalogue": Catalogue,
     "channel": Channel,
+    "data-card": DataCard,
+    "data-left-out": LeftOut,
     "diagnosis": Diagnosis,
+    "episode": EpisodeRecord,
     "evalset": EvalsetHeader,
     "evidence-line": EvidenceLine,
     "failure-class": FailureClass,
@@ -72,12 +86,18 @@ FILES: dict[str, Any] = {
     "mcp.lock": McpLock,
     "noise": Noise,
     "pipeline": Pipeline,
+    "probe": Probe,
+    "preference-row": PreferenceRow,
     "proposal": Proposal,
     "replies": Replies,
     "report": Report,
+    "rl-task": RlTask,
     "run": RunConfig,
+    "sft-job": SftJob,
+    "sft-row": SftRow,
     "served": Served,
     "skill-frontmatter": SkillFrontmatter,
+    "tokenised-row": TokenisedRow,
     "tool": Tool,
     "trajectory": Trajectory,
     "verdict": Verdict,

@@ -8,7 +8,7 @@ or a captured block is found where it ends up. Nothing of torch or transformers 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +82,14 @@ class ChatTemplate:
             hint = f"a model's folder has `{FILES[0]}`; or name a Jinja file"
             raise BadFile(f"`{path}` holds no chat template", hint=hint)
         return cls(source, name=path.name, variables=special_tokens(config), **when)
+
+    def with_tokens_of(self, folder: Path) -> "ChatTemplate":
+        """The same template with the special tokens of a model's folder."""
+        file = folder / FILES[1]
+        if not file.is_file():
+            return self
+        config = json.loads(file.read_text(encoding="utf-8"))
+        return replace(self, variables={**special_tokens(config), **self.variables})
 
     @property
     def sha256(self) -> str:

@@ -1,0 +1,84 @@
+"""Runs as a source of training data: which may be one, and the harness they ran in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness_cli.errors import RepoError, UsageError
+from harness_cli.evaluation.evalsets import load_header
+from harness_cli.harness.load import load_state
+from harness_cli.harness.tools import offered
+from harness_cli.records.harness import HarnessState
+from harness_cli.records.run import RunConfig
+from harness_cli.records.training import Provenance
+from harness_cli.records.verdict import ItemResult
+from harness_cli.store.project import Project
+from harness_cli.store.runs import RunFolder
+from harness_cli.training.measured import refuse_measuring
+from harness_cli.training.students import tools_column
+
+
+def usable(project: Project, run: RunFolder) -> RunConfig:
+    """What a run was asked. Raises `UsageError` for one that is no source of training data."""
+    config = run.config()
+    if config.imported is not None or config.agent != "harness":
+        what = "was imported" if config.imported else f"is of the agent `{config.agent}`"
+        raise UsageError(f"run `{run.id}` {what}: it shows no harness to be learnt")
+    if run.status() != "complete":
+        raise UsageError(f"run `{run.id}` is not complete", hint=f"harness eval --resume {run.id}")
+    refuse_measuring(project, config.evalset)
+    if load_header(project, config.evalset.name).states is not None:
+        raise UsageError(
+            f"run `{run.id}` has a harness state for each item",
+            hint="`harness export sft` makes rows under augmented states",
+        )
+    return config
+
+
+def refuse_other_items(configs: Sequence[RunConfig]) -> None:
+    """Raise `UsageError` where runs are not of the same items."""
+    first = configs[0]
+    for config in configs[1:]:
+        if config.evalset.digest != first.evalset.digest:
+            raise UsageError(
+                f"runs `{first.id}` and `{config.id}` are of different items",
+                hint=f"`{first.evalset.name}` and `{config.evalset.name}`, or another version",
+            )
+
+
+def state_of(project: Project, config: RunConfig) -> HarnessState:
+    """The harness a run was made in."""
+    for rev in (config.harness_ref, config.harness_commit, config.harness_id):
+        if rev is None:
+            continue
+        try:
+            state = load_state(project, rev)
+        except RepoError:
+            continue
+        if state.id == config.harness_id:
+            return state
+    raise UsageError(
+        f"the harness of run `{config.id}` is gone", hint="its tree was pruned; run it again"
+    )
+
+
+def tools_of(project: Project, config: RunConfig) -> list[dict[str, Any]] | None:
+    """The tools a run offered."""
+    return tools_column(offered(state_of(project, config)))
+
+
+def origin(config: RunConfig, result: ItemResult) -> Provenance:
+    """Where a rollout of a run comes from."""
+    return Provenance(
+        evalset=config.evalset.name,
+        split=str(config.evalset.split),
+        item=result.item_id,
+        run=config.id,
+        harness=config.harness_id,
+        teacher=config.policy_id,
+        judge=config.judge_id,
+        accuracy=result.scores.get("accuracy"),
+        effectiveness=result.scores.get("effectiveness"),
+        verdict=result.state,
+        candidate=result.repeat,
+        trajectory_sha256=result.trajectory_sha256,
+    )
