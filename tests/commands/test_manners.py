@@ -147,6 +147,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset import", "tau-bench dialogues.json", OK),
     ("export inspect", "-o log.json", OK),
     ("export junit", "-o units.xml", OK),
+    ("export otel", "-o traces.jsonl", OK),
     ("judge agree", "labels.jsonl --evalset shop", OK),
     ("diagnose", "--judge grounded --labels labels.jsonl --evalset shop", OK),
     ("edit", "--judge grounded --plan-only", {2}),
