@@ -13,7 +13,6 @@ from harness_cli.commands._completing import (
 )
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 from harness_cli.commands._otel import otel
-from harness_cli.commands._otel import otel
 from harness_cli.records.counting import counted
 
 if TYPE_CHECKING:
@@ -181,9 +180,6 @@ def rl_tasks(
     chosen = [_chosen(directory, run) for run in runs] if runs else [_chosen(directory, None)]
     card = write_rl_tasks(Project.find(directory), chosen, folder)
     shown(card, folder, as_json=as_json, quiet=quiet)
-
-
-app.command()(otel)
 
 
 app.command()(otel)
