@@ -34,6 +34,12 @@ def check(
         str | None, typer.Option(metavar="REV", help="The harness of this revision.")
     ] = None,
     strict: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
+    rewards: Annotated[
+        bool,
+        typer.Option(
+            "--rewards", help="Whether the reward judge tells good rollouts from corrupted ones."
+        ),
+    ] = False,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -55,6 +61,10 @@ def check(
             raise UsageError(f"`{path}` lies outside the project `{root}`")
         wanted.append(place.relative_to(root))
     found = [f for f in check_project(root, rev=harness) if _under(f.path, wanted)]
+    if rewards:
+        from harness_cli.commands._rewarding import reward_findings
+
+        found += reward_findings(root, quiet=quiet or as_json or form is not Format.TEXT)
     if form is Format.SARIF:
         import json
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from harness_cli.commands import _rewarding
 from harness_cli.commands._completing import (
     evalset_names,
     judge_names,
@@ -32,6 +33,9 @@ Split = Annotated[
 @app.callback()
 def group() -> None:
     """Agreement of a judge with labels, and its calibration."""
+
+
+app.command(name="rewards")(_rewarding.rewards)
 
 
 @app.command(name="agree")
@@ -110,17 +114,25 @@ def calibrate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Measure and show; write no record.")
     ] = False,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="US dollars.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens, in and out.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Wall clock.")] = None,
     as_json: Json = False,
     directory: Folder = HERE,
     quiet: Quiet = False,
 ) -> None:
-    """Run a judge on labelled replies and write its calibration record, for a person to commit."""
+    """Run a judge on labelled replies and write its calibration record, for a person to commit.
+
+    Votes that were given are kept: after a budget (exit 13) or ^C (130) the same command goes on.
+    """
     import asyncio
     import getpass
 
     from harness_cli.commands import _judging as judging
     from harness_cli.commands._show import emit_json, note
     from harness_cli.evaluation import calibrating
+    from harness_cli.evaluation.bounded_judging import Bounds, spent_words
+    from harness_cli.evaluation.gate import Budget
     from harness_cli.evaluation.labelled import constructed, labels_of, part_of
     from harness_cli.evolution import judged
     from harness_cli.evolution.proposal_file import now
@@ -140,7 +152,10 @@ def calibrate(
         found, dry_run = part_of(found, limit), True
     if not (quiet or as_json):
         note(judging.asked(project, name, len(found.replies)))
-    measured = asyncio.run(calibrating.measure_judge(project, name, found))
+    bounds = Bounds(Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds))
+    measured = asyncio.run(calibrating.measure_judge(project, name, found, bounds=bounds))
+    if bounds.spending.calls and not (quiet or as_json):
+        note(f"asked: {spent_words(bounds.spending)}")
     record = calibrating.record_of(measured, at=now(), by=by or getpass.getuser())
     path = calibrating.record_path(project, name)
     if not dry_run:

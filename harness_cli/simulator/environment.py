@@ -30,7 +30,7 @@ from harness_cli.simulator.live.episode import LIMITS, Episode, Finished, Start
 from harness_cli.simulator.live.settings import Settings, checked
 from harness_cli.simulator.live.shop import Shop
 from harness_cli.simulator.live.states import Draws
-from harness_cli.simulator.live.viewers import RecordedViewer, Viewer
+from harness_cli.simulator.live.viewers import Viewer
 
 PATIENCE_S = 86_400.0
 """The loop's own bound on one answer of an outside policy: whoever waits sets a shorter one."""
@@ -256,55 +256,3 @@ def changed(settings: Settings) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(settings)
     usual = msgspec.to_builtins(Settings())
     return {name: value for name, value in plain.items() if value != usual[name]}
-
-
-async def replay(
-    record: EpisodeRecord, shop: Shop, draws: Draws, *, rewards: Judge | None = None
-) -> tuple[Finished, ...]:
-    """Play a recorded episode again: the same trajectories, byte for byte.
-
-    Raises `UsageError` where shop or state are others than then, or anything came out differently.
-    """
-    for what, then, now in (
-        ("catalogue", record.catalogue, shop.world.digest),
-        ("harness", record.base_id, draws.base.state.id),
-    ):
-        if then != now:
-            raise UsageError(f"the episode was recorded with another {what}: `{then[:12]}`")
-    drawn = draws.base if record.state_seed is None else draws.numbered(record.state_seed)
-    episode = Episode(
-        shop,
-        drawn,
-        checked(msgspec.convert(record.settings, Settings)),
-        Start(record.seed, record.group, record.rollout),
-        viewer=RecordedViewer(record.lines) if record.lines else None,
-        rewards=rewards,
-    )
-    policy = Repeating(record.actions, record.policy_id)
-    done = await episode.play(policy)
-    for number, (then, made) in enumerate(zip(record.trajectories, done, strict=False)):
-        if trajectory_digest(made.trajectory) != then:
-            raise UsageError(f"request {number} of the episode came out differently than recorded")
-    if len(done) < len(record.trajectories):
-        raise UsageError(f"only {len(done)} of {len(record.trajectories)} requests came up again")
-    return done[: len(record.trajectories)]
-
-
-class Repeating:
-    """The answers of a recorded episode, in order."""
-
-    def __init__(self, actions: tuple[ChatReply, ...], policy_id: str) -> None:
-        self.name, self.id = policy_id.partition("@")[0], policy_id
-        self._left = iter(actions)
-
-    async def complete(self, request: ChatRequest, deadline: Deadline) -> ChatReply:  # noqa: ARG002
-        """The next one. Raises `ProviderError` when there is none."""
-        reply = next(self._left, None)
-        if reply is None:
-            from harness_cli.errors import ProviderError
-
-            raise ProviderError.of("bad_request", "the record ends here", retryable=False)
-        return reply
-
-    async def close(self) -> None:
-        """Nothing is held."""
