@@ -6,14 +6,13 @@ Every candidate and every lesson is either a row or a line of `left_out.jsonl` w
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from harness_cli.errors import HarnessError, UsageError
+from harness_cli.errors import HarnessError
 from harness_cli.harness.tools import offered
 from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.item import Item
@@ -23,7 +22,6 @@ from harness_cli.records.training import (
     Provenance,
     SftJob,
     SftRow,
-    StudentName,
     TokenisedRow,
 )
 from harness_cli.records.trajectory import Trajectory
@@ -260,7 +258,7 @@ def _files(
     files: dict[str, list[Any]] = {}
     lengths: dict[str, tuple[int, int]] = {}
     kept = {row.id for row in tokenised.rows} if tokenised else None
-    for student in _once(job.students):
+    for student in dict.fromkeys(job.students):
         files[f"{student}.jsonl"] = [
             row for row in found.rows if row.student == student and (kept is None or row.id in kept)
         ]
@@ -271,12 +269,6 @@ def _files(
             longest = max((len(r.input_ids) for r in rows), default=0)
             lengths[name] = longest, sum(label >= 0 for r in rows for label in r.labels)
     return files, lengths
-
-
-def _once(students: tuple[StudentName, ...]) -> Iterator[StudentName]:
-    if not students:
-        raise UsageError("the job names no student", hint="students: [agent, tool, response]")
-    yield from dict.fromkeys(students)
 
 
 def _notes(taught: Taught, found: Lessons) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ def resolve(project: Project, job: SftJob, folder: Path) -> TeachingPlan:
             f"`{job.evalset}` runs under states of its own",
             hint=f"name its items' evalset, `{evalset.header.items_of}`",
         )
+    if not job.students:
+        raise UsageError("the job names no student", hint="students: [agent, tool, response]")
     if not (job.original or job.states):
         raise UsageError("the job names no harness state", hint="`original: true` or `states: N`")
     evalset = replace(evalset, items=evalset.items.first(job.limit))
