@@ -14,11 +14,12 @@ import msgspec
 
 from harness_cli import __version__
 from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.evaluation.bounded_judging import Bounds, all_of, judge_within
+from harness_cli.evaluation.judging import check_member_prices
 from harness_cli.evaluation.labelled import Labels, constructed, labels_of
 from harness_cli.judges.agreeing import AgreementReport, measure
 from harness_cli.judges.base import Judge
 from harness_cli.judges.label_file import read_label_file
-from harness_cli.judges.labels import judge_cases
 from harness_cli.judges.open import open_judge
 from harness_cli.judges.panel.judge import PanelJudge
 from harness_cli.records.calibration import (
@@ -69,12 +70,24 @@ def identity_of(name: str, judge: Judge) -> JudgeIdentity:
 
 
 async def measure_judge(
-    project: Project, name: str, labels: Labels, *, unscored: Literal["wrong", "drop"] = "wrong"
+    project: Project,
+    name: str,
+    labels: Labels,
+    *,
+    unscored: Literal["wrong", "drop"] = "wrong",
+    bounds: Bounds | None = None,
 ) -> Measured:
-    """The judge's verdicts on every labelled reply, and how far they agree."""
+    """The judge's verdicts on every labelled reply, and how far they agree.
+
+    Raises `BudgetReached` or `Interrupted` where `bounds` or ^C left replies out; a second attempt
+    takes the votes that were given from the cache.
+    """
+    bounds = bounds or Bounds()
+    check_member_prices(project, project.config.judges.get(name), bounds.budget)
     judge = open_named(project, name)
     try:
-        verdicts = await judge_cases(judge, labels.cases, labels.world)
+        found = await judge_within(judge, labels.cases, labels.world, bounds)
+        verdicts = all_of(found, bounds)
         identity = identity_of(name, judge)
     finally:
         await judge.close()

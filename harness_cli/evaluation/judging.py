@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from harness_cli.evaluation.calls import JournaledCalls, ToolsDigest
+from harness_cli.evaluation.gate import Budget
 from harness_cli.judges.open import GROUNDED
 from harness_cli.judges.outcome import Outcome
+from harness_cli.records.config import JudgeConfig
 from harness_cli.records.verdict import Judging, Verdict
 from harness_cli.runtime.agent import CallLog
 from harness_cli.store.project import Project
@@ -80,9 +82,14 @@ def _total(values: list[Any]) -> Any:
 
 def check_prices(project: Project, plan: "Plan") -> None:
     """Refuse a bound on money where the price of the policy or of a judge's member is unknown."""
-    budget = plan.options.budget
-    asked = [(plan.policy, plan.policy_config)]
-    members = plan.judge_config.panel if plan.judge_config else ()
-    asked += [project.policy(name) for name in members if name != GROUNDED]
-    for name, config in asked:
-        budget.check(name, config.price, free=config.kind in FREE)
+    budget, config = plan.options.budget, plan.policy_config
+    budget.check(plan.policy, config.price, free=config.kind in FREE)
+    check_member_prices(project, plan.judge_config, budget)
+
+
+def check_member_prices(project: Project, judge: JudgeConfig | None, budget: Budget) -> None:
+    """The same for a judge alone."""
+    for voter in judge.panel if judge else ():
+        if voter != GROUNDED:
+            name, config = project.policy(voter)
+            budget.check(name, config.price, free=config.kind in FREE)

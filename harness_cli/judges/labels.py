@@ -3,21 +3,17 @@
 The format of their files is documented in docs/judging.md; `label_file.py` reads them.
 """
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from harness_cli.errors import BadFile, JudgeError
-from harness_cli.judges.base import Judge
+from harness_cli.errors import BadFile
 from harness_cli.records.calibration import LabelledCall
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.chat import ChatReply
 from harness_cli.records.item import Expect, Item
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.records.trajectory import Route, Step, ToolCall, ToolResult, Trajectory
-from harness_cli.records.verdict import Verdict
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,26 +150,3 @@ def as_trajectory(reply: LabelledReply) -> Trajectory:
 
 
 Case = tuple[Item, Trajectory]
-
-
-async def judge_cases(
-    judge: Judge, cases: Sequence[Case], world: Catalogue, *, side_by_side: int = 16
-) -> list[Verdict]:
-    """The judge's verdict on every case, in their order; a `JudgeError` leaves one unscored."""
-    slots = asyncio.Semaphore(side_by_side)
-
-    async def one(case: Case) -> Verdict:
-        async with slots:
-            try:
-                return await judge.judge(*case, world)
-            except JudgeError as exc:
-                return Verdict(judge=judge.id, unscored_reason=str(exc))
-
-    return list(await asyncio.gather(*map(one, cases)))
-
-
-async def judge_labels(
-    judge: Judge, replies: Sequence[LabelledReply], world: Catalogue
-) -> list[Verdict]:
-    """The judge's verdict on every labelled reply."""
-    return await judge_cases(judge, [(as_item(r, world), as_trajectory(r)) for r in replies], world)

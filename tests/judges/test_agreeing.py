@@ -6,9 +6,10 @@ import json
 import pytest
 
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.evaluation.bounded_judging import Bounds, judge_within
 from harness_cli.judges.agreeing import measure
 from harness_cli.judges.label_file import read_labels
-from harness_cli.judges.labels import judge_labels
+from harness_cli.judges.labels import as_item, as_trajectory
 from harness_cli.judges.open import open_judge
 from harness_cli.records.config import JudgeConfig
 from harness_cli.records.verdict import Finding, Verdict
@@ -48,9 +49,14 @@ def written(folder, *lines):
     return path
 
 
+def judged(judge, replies, world):
+    cases = [(as_item(r, world), as_trajectory(r)) for r in replies]
+    return asyncio.run(judge_within(judge, cases, world, Bounds()))
+
+
 def test_a_labels_file_is_judged_and_measured(tmp_path, judge, world):
     replies = read_labels(written(tmp_path, GOOD, BAD))
-    verdicts = asyncio.run(judge_labels(judge, replies, world))
+    verdicts = judged(judge, replies, world)
     report = measure(judge.id, replies, verdicts)
     assert (report.n, report.unscored, report.annotators) == (2, 0, ("a", "b", "c"))
     assert report.accuracy.raw == report.effectiveness.raw == 1.0
@@ -112,7 +118,7 @@ def test_a_repeated_id_or_an_empty_file_is_refused(tmp_path):
 def test_an_unknown_room_is_refused(tmp_path, judge, world):
     replies = read_labels(written(tmp_path, {**GOOD, "room": "room-nowhere"}))
     with pytest.raises(BadFile, match="room-nowhere"):
-        asyncio.run(judge_labels(judge, replies, world))
+        judged(judge, replies, world)
 
 
 def test_a_panel_is_not_opened_as_something_else():
