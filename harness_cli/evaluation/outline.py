@@ -33,6 +33,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
     result: _ToolResult
     arguments_raw: str
     arguments: dict[str, Any] | None = None
+    executor: str = ""
     cached: bool = False
 
 
