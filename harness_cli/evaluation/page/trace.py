@@ -96,7 +96,7 @@ class Shower:
             findings=[msgspec.to_builtins(f) for f in result.findings],
             assertions=[msgspec.to_builtins(a) for a in result.assertions],
             votes=[
-                self._texts.shown(json.dumps(v, ensure_ascii=False, indent=1))
+                self._texts.shown(json.dumps(msgspec.to_builtins(v), ensure_ascii=False, indent=1))
                 for v in (verdict.votes if verdict else ())
             ],
         )
