@@ -133,13 +133,14 @@ def _named_file(draft: Draft, old: str, new: str, name: str) -> Draft:
 def _hook_settings(draft: Draft, skills: Names, tools: Names) -> Draft:
     """Names in the lists of hooks, and in the patterns that choose the tools they watch."""
     changed: dict[str, str | None] = {}
+    known = {*tool_files(draft), *locked_tools(draft)}
     for path in draft.texts("hooks/", ext=".yaml"):
         data = draft.data(path)
         before = msgspec.json.encode(data)
         for check in data.get("checks", ()):
             _settings(check, skills, tools)
         if "tools" in data:
-            data["tools"] = _patterns(data["tools"], tools)
+            data["tools"] = _patterns(data["tools"], tools, known)
         if msgspec.json.encode(data) != before:
             changed[path] = yaml_text(data)
     return draft.written(changed) if changed else draft
@@ -157,16 +158,16 @@ def _settings(check: dict[str, Any], skills: Names, tools: Names) -> None:
         check["with"] = {**given, supposed: [tools["refuse"]]}
 
 
-def _patterns(patterns: list[str], tools: Names) -> list[str]:
-    """Patterns of tool names; one that no longer fits a renamed tool gets its name beside it."""
+def _patterns(patterns: list[str], tools: Names, known: set[str]) -> list[str]:
+    """Patterns of tool names; one that no longer fits a renamed tool gets its name beside it, and
+    one that fits no tool any more gives way to the names."""
+    now = [tools.get(name, name) for name in known]
     found: list[str] = []
     for pattern in patterns:
-        if pattern in tools:
-            found.append(tools[pattern])
-            continue
-        found.append(pattern)
-        hit = [new for old, new in tools.items() if fnmatchcase(old, pattern)]
-        found += [new for new in hit if not fnmatchcase(new, pattern)]
+        watched = [tools.get(n, n) for n in sorted(known) if fnmatchcase(n, pattern)]
+        if pattern == "*" or any(fnmatchcase(name, pattern) for name in now):
+            found.append(pattern)
+        found += [name for name in watched if not fnmatchcase(name, pattern)]
     return list(dict.fromkeys(found))
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from harness_cli.errors import BadFile
 from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.calibration import LabelledCall
 from harness_cli.records.chat import RawToolCall
 from harness_cli.records.gold import GoldSolution
 from harness_cli.records.item import Assertion, ExpectedTool, Item
@@ -87,19 +88,13 @@ class Renaming:
 
     def solution(self, gold: GoldSolution) -> GoldSolution:
         """A gold solution of the base as it goes here; what tools give back stays the same."""
-        rounds = tuple(
-            tuple(
-                msgspec.structs.replace(
-                    call,
-                    name=self.tool(call.name),
-                    arguments=self.arguments(call.name, call.arguments),
-                )
-                for call in calls
-            )
-            for calls in gold.rounds
-        )
+        rounds = tuple(tuple(self._labelled(c) for c in calls) for calls in gold.rounds)
         skills = tuple(self.skill(s) for s in gold.skills)
         return msgspec.structs.replace(gold, skills=skills, rounds=rounds)
+
+    def _labelled(self, call: LabelledCall) -> LabelledCall:
+        given = self.arguments(call.name, call.arguments)
+        return msgspec.structs.replace(call, name=self.tool(call.name), arguments=given)
 
     def assertion(self, assertion: Assertion) -> Assertion:
         """An assertion with the names that stand in it; patterns stay as they are."""

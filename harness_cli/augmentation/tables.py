@@ -30,6 +30,8 @@ class Phrases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """`phrases.yaml`."""
 
     groups: tuple[tuple[str, ...], ...]
+    starts: tuple[tuple[str, ...], ...]
+    """Groups whose members stand at the beginning of a sentence alone."""
     negations: dict[str, tuple[str, ...]]
     order_words: tuple[str, ...]
     headings: dict[str, tuple[str, ...]]

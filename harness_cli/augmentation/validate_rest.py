@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -65,18 +66,26 @@ def _wordless(node: Any) -> Any:
 def hook_faults(before: HarnessState, after: HarnessState, given: AugmentationMap) -> Iterator[str]:
     """Hooks that are missing, or check something else."""
     here = {hook.name: hook for hook in after.hooks}
+    watch = {tool.name: given.tools.get(tool.name, tool.name) for tool in before.all_tools()}
     for hook in before.hooks:
         now = here.pop(given.hooks.get(hook.name, hook.name), None)
         if now is None:
             yield f"`{hook.name}` is missing"
         elif _checks(now, {}) != _checks(hook, {**given.skills, **given.tools}):
             yield f"`{now.name}` checks something else"
+        elif _watched(hook, watch) != _watched(now, {new: new for new in watch.values()}):
+            yield f"`{now.name}` watches other tools"
         elif hook.action == "retry" and now.max_retries < 1 <= hook.max_retries:
             yield f"`{now.name}` allows no retry any more"
         elif ("{reason}" in hook.message) != ("{reason}" in now.message):
             yield f"`{now.name}` no longer says the reason"
     for name in here:
         yield f"`{name}` is no hook of the base"
+
+
+def _watched(hook: Hook, tools: Mapping[str, str]) -> set[str]:
+    """The tools that a hook's patterns choose, in the names of the state."""
+    return {new for old, new in tools.items() if any(fnmatchcase(old, p) for p in hook.tools)}
 
 
 def _checks(hook: Hook, names: Mapping[str, str]) -> Any:

@@ -107,21 +107,23 @@ def _cased(words: str, like: str) -> str:
 
 @lru_cache(maxsize=1)
 def _groups() -> tuple[tuple[str, ...], ...]:
-    return phrases().groups
+    return phrases().groups + phrases().starts
 
 
 @lru_cache(maxsize=1)
 def _pattern() -> tuple[re.Pattern[str], dict[str, int]]:
     """Every wording, longest first, and the group of each."""
     of = {_key(m): number for number, group in enumerate(_groups()) for m in group}
+    starts = {m for group in phrases().starts for m in group}
     ordered = sorted({m for group in _groups() for m in group}, key=len, reverse=True)
-    latin = "|".join(_one(m) for m in ordered if m[0].isascii())
+    latin = "|".join(_one(m, exact=m in starts) for m in ordered if m[0].isascii())
     other = "|".join(re.escape(m) for m in ordered if not m[0].isascii())
     return re.compile(rf"(?<![A-Za-z])(?:{latin})|(?:{other})"), of
 
 
-def _one(words: str) -> str:
-    """A wording, its first letter large or small, whole words only."""
+def _one(words: str, *, exact: bool) -> str:
+    """A wording as a pattern of whole words, its first letter large or small unless `exact`."""
     first, rest = words[0], re.escape(words[1:])
     right = "(?![A-Za-z])" if words[-1].isascii() and words[-1].isalpha() else ""
-    return f"[{first.upper()}{first.lower()}]{rest}{right}"
+    head = re.escape(first) if exact else f"[{first.upper()}{first.lower()}]"
+    return f"{head}{rest}{right}"

@@ -30,6 +30,7 @@ COMMANDS = {
     "incidents": "Guardrail hits, retries, fallbacks, suppressed replies by version",
     "runs": "List, show, prune runs",
     "evalset": "Digest, check, seal and export evalsets",
+    "augment": "Augmented harness states that keep the task, for training and evals",
     "export": "A run for other tools (inspect log, JUnit), and training data",
     "judge": "Agreement of a judge with labels",
     "blind": "Human preference between two runs: sheet, annotation, report",

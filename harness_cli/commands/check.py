@@ -31,7 +31,7 @@ def check(
         Format, typer.Option("--format", help="SARIF 2.1.0 for code scanning.")
     ] = Format.TEXT,
     harness: Annotated[
-        str | None, typer.Option(metavar="REV", help="The harness of this revision.")
+        str | None, typer.Option(metavar="REV", help="The harness of this revision or folder.")
     ] = None,
     strict: Annotated[bool, typer.Option(help="Warnings count as errors.")] = False,
     rewards: Annotated[
@@ -50,6 +50,7 @@ def check(
     from harness_cli.harness.check_project import check_project, project_root
     from harness_cli.harness.findings import as_json as to_json
     from harness_cli.harness.findings import as_sarif, as_text, errors
+    from harness_cli.harness.load import placed
 
     root = project_root(directory)
     wanted = []
@@ -60,7 +61,9 @@ def check(
         if not place.is_relative_to(root):
             raise UsageError(f"`{path}` lies outside the project `{root}`")
         wanted.append(place.relative_to(root))
-    found = [f for f in check_project(root, rev=harness) if _under(f.path, wanted)]
+    found = [
+        f for f in check_project(root, rev=placed(directory, harness)) if _under(f.path, wanted)
+    ]
     if rewards:
         from harness_cli.commands._rewarding import reward_findings
 

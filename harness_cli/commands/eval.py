@@ -33,7 +33,8 @@ def run(
     harness: Annotated[
         str | None,
         typer.Option(
-            metavar="REV", help="Git revision, or evolve/latest; default: the working files."
+            metavar="REV",
+            help="Git revision, evolve/latest, or a folder; default: the working files.",
         ),
     ] = None,
     judge: Annotated[
@@ -99,6 +100,7 @@ def run(
     from harness_cli.commands._evaluating import evaluate_all, one_of
     from harness_cli.evaluation.gate import Budget
     from harness_cli.evaluation.plan import EvalOptions
+    from harness_cli.harness.load import placed
     from harness_cli.store.project import Project
     from harness_cli.store.runs import RunStore
 
@@ -106,7 +108,7 @@ def run(
     options = EvalOptions(
         split=split,
         policy=policy,
-        harness=harness,
+        harness=placed(directory, harness),
         judge=judge,
         agent=one_of("--agent", agent, ("harness", "react", "bare")),
         profile=profile,

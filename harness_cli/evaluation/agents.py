@@ -22,7 +22,7 @@ from harness_cli.runtime.agent import Agent, Executor
 from harness_cli.store.project import Project
 
 if TYPE_CHECKING:
-    from harness_cli.evaluation.variants import States
+    from harness_cli.evaluation.variants import StateSource
 
 AgentKind = Literal["harness", "react", "bare"]
 
@@ -101,7 +101,7 @@ def open_executors(
     return found
 
 
-def for_item(agent: Agent, item: Item, states: "States | None" = None) -> Agent:
+def for_item(agent: Agent, item: Item, states: "StateSource | None" = None) -> Agent:
     """The agent under which one item runs: its state, overlay and simulated tool returns."""
     if item.state is not None:
         if states is None:

@@ -249,7 +249,7 @@ def _folder(
     if options.resume is not None:
         refuse_difference(options.resume.config(), config)
         return options.resume
-    keep_uncommitted(project, config)
+    keep_uncommitted(project, config, options.harness)
     return store.create(config)
 
 

@@ -25,7 +25,7 @@ from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
 
 if TYPE_CHECKING:
-    from harness_cli.evaluation.variants import States
+    from harness_cli.evaluation.variants import StateSource
 
 ITEMS = "items.jsonl"
 SHOWN = 20
@@ -95,7 +95,9 @@ class ItemStream:
         """
         if not ids:
             return self
-        held = {item.id for item in self}
+        plain = replace(self, mapped=None)
+        held = {item.id for item in plain}
+        self._opened = plain._opened
         for name in ids:
             if name not in held:
                 raise UnknownName.of("item", name, held)
@@ -117,7 +119,7 @@ class Evalset:
     world: Catalogue
     ref: EvalsetRef
     folder: Path
-    states: "States | None" = None
+    states: "StateSource | None" = None
     """The augmented harness states that its items run under."""
 
     def item(self, item_id: str) -> Item:
@@ -158,20 +160,22 @@ def load_evalset(
     split: str | None = None,
     reason: str | None = None,
     tools: frozenset[str] | None = None,
+    harness: str | None = None,
 ) -> Evalset:
     """One split of an evalset; without a name of one: `dev`, or the only one there is.
 
     Counts and digests that the header states are checked. A sealed split needs a `reason`, which
     is logged with who and when before its first item is handed out. `tools` are the harness's,
-    where items that bring tools of their own are to be checked against them. Raises `BadFile`
-    listing every wrong line, `UnknownName`, `UsageError`.
+    where items that bring tools of their own are to be checked against them; `harness` is the
+    revision that augmented states are made from. Raises `BadFile` listing every wrong line,
+    `UnknownName`, `UsageError`.
     """
     header = load_header(project, name)
     refuse_judge_set(header)
     if header.states is not None:
         from harness_cli.evaluation.variants import load_variant_set
 
-        return load_variant_set(project, header, split=split, reason=reason)
+        return load_variant_set(project, header, split=split, reason=reason, harness=harness)
     split = choose_split(header, split)
     folder = project.evalsets / name
     path = folder / ITEMS
@@ -239,9 +243,9 @@ def findings(project: Project, name: str) -> list[str]:
             load_judge_set(project, name)
             return []
         if header.states is not None:
-            from harness_cli.evaluation.variants import read_maps
+            from harness_cli.evaluation.variants import check_states
 
-            read_maps(project, header)
+            check_states(project, header)
             return []
         path = project.evalsets / name / ITEMS
         survey = survey_items(path, name=_shown(project, path))

@@ -16,10 +16,12 @@ from harness_cli.evaluation.evalsets import Evalset, load_evalset, tool_names
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.imports.imported import RECORDED
 from harness_cli.evaluation.repeats import check_need
-from harness_cli.harness.load import load_state, state_from_files
+from harness_cli.evaluation.under_map import map_beside, under
+from harness_cli.harness.load import harness_files, is_harness, load_state, state_from_files
 from harness_cli.harness.roles import role_rows
 from harness_cli.judges.base import Judge
 from harness_cli.models.identity import policy_id
+from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import JudgeConfig, PolicyConfig
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import EvalsetHeader
@@ -90,6 +92,8 @@ class Plan:
     repeat: int
     need: int | None
     seed: int
+    augmentation: AugmentationMap | None = None
+    """Names of the augmented harness that the run is made in."""
 
     @property
     def planned(self) -> int:
@@ -116,8 +120,12 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
         split=options.split,
         reason=options.reason,
         tools=tool_names(state),
+        harness=options.harness,
     )
     _refuse_records(evalset.header)
+    given = old.augmentation if old else _map_beside(options.harness)
+    if given is not None:
+        evalset = under(evalset, state, given)
     name, policy = _policy(project, options)
     judge = options.judge or evalset.header.judge
     kind = options.agent or ("bare" if evalset.header.agent == "bare" else "harness")
@@ -135,7 +143,15 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
         repeat=options.repeat or 1,
         need=options.need,
         seed=options.seed or 0,
+        augmentation=given,
     )
+
+
+def _map_beside(harness: str | None) -> AugmentationMap | None:
+    """The map of an augmented harness that was named by its folder."""
+    if harness is None or not is_harness(Path(harness)):
+        return None
+    return map_beside(Path(harness))
 
 
 def run_config(
@@ -173,6 +189,7 @@ def run_config(
         excluded=exclusion(plan.evalset.header, plan.policy, policy),
         versions=run_versions(),
         fresh=plan.options.replay is None and plan.options.responses is None,
+        augmentation=plan.augmentation,
     )
 
 
@@ -192,12 +209,12 @@ def exclusion(header: EvalsetHeader, name: str, policy: str) -> str | None:
     return None
 
 
-def keep_uncommitted(project: Project, config: RunConfig) -> None:
-    """Keep the tree of an uncommitted harness alive under the run's own ref."""
+def keep_uncommitted(project: Project, config: RunConfig, harness: str | None = None) -> None:
+    """Keep the tree of an uncommitted harness (or of the folder `harness`) under the run's ref."""
     if config.harness_ref is None:
         return
     repo = Repo.open(project.harness)
-    files = repo.working_files(project.harness)
+    files = harness_files(project, harness)
     if state_from_files(files, object_format=repo.object_format).id != config.harness_id:
         raise Stale("the harness changed while the run was being prepared", hint="start it again")
     repo.keep_tree(config.harness_ref, files, f"Harness of run {config.id}")

@@ -22,6 +22,8 @@ from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions, run_versions
 from harness_cli.evaluation.score_parts import score_in_parts
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.evaluation.summary import write_reports
+from harness_cli.evaluation.under_map import under
+from harness_cli.harness.load import load_state
 from harness_cli.records.run import RunConfig
 from harness_cli.store.journal import scan
 from harness_cli.store.locks import locked
@@ -52,7 +54,12 @@ def rescore(
             f"run `{source.id}` was itself scored again", hint=f"--rescore {old.rescored_of}"
         )
     with _uncollected():
-        evalset = load_evalset(project, old.evalset.name, split=old.evalset.split, reason=reason)
+        made_in = old.harness_ref or old.harness_commit
+        evalset = load_evalset(
+            project, old.evalset.name, split=old.evalset.split, reason=reason, harness=made_in
+        )
+        if old.augmentation is not None:
+            evalset = under(evalset, load_state(project, made_in), old.augmentation)
     _refuse_changes(project, old, evalset)
     store = RunStore(project.runs)
     config = msgspec.structs.replace(

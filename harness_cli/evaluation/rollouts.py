@@ -17,7 +17,7 @@ from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.evaluation.results import item_result
 from harness_cli.evaluation.texts import Texts
-from harness_cli.evaluation.variants import States
+from harness_cli.evaluation.variants import StateSource
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.base import Judge
 from harness_cli.records.catalogue import Catalogue
@@ -61,7 +61,7 @@ class Job:
     observe: Observe | None = None
     responses: Callable[[Item, int], Trajectory] | None = None
     """Given answers in place of rollouts (`--responses`)."""
-    states: States | None = None
+    states: StateSource | None = None
     """Augmented harness states, where items name one."""
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
     texts: Texts = field(init=False)

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import Evalset, ItemStream, choose_split, load_evalset
 from harness_cli.evaluation.survey import stated_of
-from harness_cli.harness.load import load_state, state_from_files
+from harness_cli.harness.load import load_folder, load_state
 from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.harness import HarnessState
@@ -26,10 +27,26 @@ from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import EvalsetRef
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.store.project import Project
-from harness_cli.store.tree import EXECUTABLE, FILE, Entry
 
+if TYPE_CHECKING:
+    from harness_cli.evaluation.drawn import Drawn
+
+DRAWN = ".json"
+"""What `states` of a header ends in where it names a file of drawn states, no folder of maps."""
 KEPT = 64
 """States held in memory at a time."""
+
+
+class StateSource(Protocol):
+    """The augmented states of an evalset, wherever they come from."""
+
+    def state(self, name: str) -> HarnessState:
+        """The harness that an item runs in."""
+        ...
+
+    def in_base(self, item: Item, trajectory: Trajectory) -> tuple[Item, Trajectory]:
+        """Both in the base's names: what a judge of the base is to see."""
+        ...
 
 
 class States:
@@ -42,7 +59,11 @@ class States:
         self._back = {name: r.to_base() for name, r in self._renamings.items()}
         self._names = sorted(self.maps)
         self._listed = {item: name for name, m in self.maps.items() for item in m.items}
-        self.state = lru_cache(maxsize=KEPT)(self._load)
+        self._loaded = lru_cache(maxsize=KEPT)(self._load)
+
+    def state(self, name: str) -> HarnessState:
+        """The harness that an item runs in."""
+        return self._loaded(name)
 
     def of_item(self, item_id: str) -> str:
         """The state an item runs under: where it is listed, else dealt out by its id."""
@@ -79,25 +100,24 @@ class States:
         given = self.maps[name]
         if given.tree is not None:
             return load_state(self._project, given.tree)
-        return state_from_files(_files(self._folder / str(given.folder)))
+        return load_folder(self._folder / str(given.folder))
 
 
 def load_variant_set(
-    project: Project, header: EvalsetHeader, *, split: str | None, reason: str | None
+    project: Project,
+    header: EvalsetHeader,
+    *,
+    split: str | None,
+    reason: str | None,
+    harness: str | None = None,
 ) -> Evalset:
     """The items of `items_of` under the states of a set.
 
-    Raises `UsageError` while there are no states, `BadFile` for maps and counts that do not fit.
+    `harness` is the revision from which drawn states are made. Raises `UsageError` while there are
+    no states, `BadFile` for maps and counts that do not fit.
     """
     split = choose_split(header, split)
-    maps = read_maps(project, header)
-    if not maps:
-        raise UsageError(
-            f"`{header.name}` has no augmented states yet: no map in "
-            f"`{_folder(project, header).relative_to(project.root)}`",
-            hint="each state is a harness and its map of names: evalsets/README.md, "
-            "`harness_variant_qa`",
-        )
+    states, bound_states = _source(project, header, harness)
     if header.items_of is None:
         raise BadFile(f"{header.name}: `states` needs `items_of`", hint="the evalset of the items")
     base = load_evalset(project, header.items_of, split=split, reason=reason)
@@ -106,12 +126,11 @@ def load_variant_set(
             f"{header.name}: split `{split}` has {len(base.items)} items in `{header.items_of}`, "
             f"evalset.yaml says {header.splits[split]}"
         )
-    states = States(project, _folder(project, header), maps)
     states.refuse_gaps(base.items)
     bound = {
         "header": stated_of(header),
         "items": base.digest,
-        "states": {name: digest(given) for name, given in sorted(maps.items())},
+        "states": bound_states,
     }
     bound_digest = hashlib.sha256(canonical_json(bound)).hexdigest()
     return Evalset(
@@ -129,6 +148,44 @@ def load_variant_set(
         folder=project.evalsets / header.name,
         states=states,
     )
+
+
+def check_states(project: Project, header: EvalsetHeader) -> None:
+    """Raise `BadFile` for states of a set that cannot be read."""
+    if str(header.states).endswith(DRAWN):
+        _drawn(project, header, None)
+    else:
+        read_maps(project, header)
+
+
+def _source(
+    project: Project, header: EvalsetHeader, harness: str | None
+) -> "tuple[States | Drawn, Any]":
+    """The states of a set, and what a run binds of them."""
+    if str(header.states).endswith(DRAWN):
+        drawn = _drawn(project, header, harness)
+        return drawn, digest(drawn.drawn)
+    maps = read_maps(project, header)
+    if not maps:
+        raise UsageError(
+            f"`{header.name}` has no augmented states yet: no map in "
+            f"`{_folder(project, header).relative_to(project.root)}`",
+            hint="each state is a harness and its map of names: evalsets/README.md, "
+            "`harness_variant_qa`",
+        )
+    states = States(project, _folder(project, header), maps)
+    return states, {name: digest(given) for name, given in sorted(maps.items())}
+
+
+def _drawn(project: Project, header: EvalsetHeader, harness: str | None) -> "Drawn":
+    from harness_cli.evaluation.drawn import Drawn, read_drawn
+
+    path = _folder(project, header)
+    if not path.is_file():
+        shown = path.relative_to(project.root)
+        raise BadFile(f"no file `{shown}`", hint="docs/augmentation.md says how it is made")
+    drawn = read_drawn(path, name=str(path.relative_to(project.root)))
+    return Drawn(project, drawn, harness=harness)
 
 
 def read_maps(project: Project, header: EvalsetHeader) -> dict[str, AugmentationMap]:
@@ -156,13 +213,3 @@ def read_maps(project: Project, header: EvalsetHeader) -> dict[str, Augmentation
 
 def _folder(project: Project, header: EvalsetHeader) -> Path:
     return project.evalsets / header.name / str(header.states)
-
-
-def _files(folder: Path) -> dict[str, Entry]:
-    """The files of a folder; a link is not followed out of it."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            mode = EXECUTABLE if path.stat().st_mode & 0o100 else FILE
-            found[path.relative_to(folder).as_posix()] = Entry(mode, path.read_bytes())
-    return found

@@ -11,7 +11,7 @@ from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.harness.check import check_files
 from harness_cli.harness.check_config import check_config
 from harness_cli.harness.findings import Finding, of_error, ordered
-from harness_cli.harness.load import files_at
+from harness_cli.harness.load import files_at, folder_files, is_harness
 from harness_cli.harness.reading import read_record, read_value
 from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import ProjectConfig
@@ -30,7 +30,7 @@ _item = msgspec.json.Decoder(Item).decode
 def check_project(root: Path, *, rev: str | None = None) -> list[Finding]:
     """Every finding of a project, by place; paths are relative to `root`.
 
-    `rev` checks the harness of that revision in place of the working files.
+    `rev` checks the harness of that revision, or of that folder, in place of the working files.
     """
     config, found = check_config(root)
     found += _harness(root, config, rev)
@@ -56,7 +56,10 @@ def _harness(root: Path, config: ProjectConfig, rev: str | None) -> list[Finding
     folder = root / config.harness
     try:
         repo = Repo.open(folder)
-        files = repo.working_files(folder) if rev is None else files_at(repo, folder, rev)[0]
+        if rev is not None and is_harness(Path(rev)):
+            files = folder_files(Path(rev))
+        else:
+            files = repo.working_files(folder) if rev is None else files_at(repo, folder, rev)[0]
     except HarnessError as exc:
         if rev is not None:
             raise

@@ -11,19 +11,22 @@ from harness_cli.harness.revisions import named
 from harness_cli.records.harness import HarnessState, Replies
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
-from harness_cli.store.tree import Entry, tree_id
+from harness_cli.store.tree import EXECUTABLE, FILE, Entry, tree_id
 
 
 def load_state(project: Project, rev: str | None = None) -> HarnessState:
     """The harness at a revision, or the working files when there is none.
 
-    A revision is a commit, tag or branch, `refs/harness/runs/<run>`, or a harness id (a tree).
+    A revision is a commit, tag or branch, `refs/harness/runs/<run>`, a harness id (a tree), or a
+    folder that holds a harness.
     Nothing is checked out. Working files that differ from HEAD give a `dirty` state.
     Raises `BadFile` listing every error, `RepoError` when git knows no such revision.
     """
     repo = Repo.open(project.harness)
     if rev is None:
         return _working(repo, project.harness)
+    if is_harness(Path(rev)):
+        return load_folder(Path(rev))
     files, commit = files_at(repo, project.harness, rev)
     return state_from_files(files, commit=commit, object_format=repo.object_format)
 
@@ -46,6 +49,44 @@ def load_judge(project: Project, name: str, rev: str | None = None) -> HarnessSt
         object_format=repo.object_format,
         judge=True,
     )
+
+
+def load_folder(folder: Path) -> HarnessState:
+    """The harness that lies in a folder, in git or not; it counts as uncommitted."""
+    return state_from_files(folder_files(folder), dirty=True)
+
+
+def is_harness(folder: Path) -> bool:
+    """Whether a folder holds a harness."""
+    return (folder / "prompts" / "pipeline.yaml").is_file()
+
+
+def placed(directory: Path, harness: str | None) -> str | None:
+    """A revision as it is; a harness named by its folder, as if started in `directory`."""
+    if harness is None or not is_harness(directory / harness):
+        return harness
+    return str((directory / harness).resolve())
+
+
+def folder_files(folder: Path) -> dict[str, Entry]:
+    """The files of a folder; a link is not followed out of it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            mode = EXECUTABLE if path.stat().st_mode & 0o100 else FILE
+            found[path.relative_to(folder).as_posix()] = Entry(mode, path.read_bytes())
+    return found
+
+
+def harness_files(project: Project, where: str | None = None) -> dict[str, Entry]:
+    """The files of the project's harness, at a revision or (None) as they are now, or of a folder
+    that holds a harness."""
+    if where is not None and is_harness(Path(where)):
+        return folder_files(Path(where))
+    repo = Repo.open(project.harness)
+    if where is None:
+        return repo.working_files(project.harness)
+    return files_at(repo, project.harness, where)[0]
 
 
 def files_at(repo: Repo, folder: Path, rev: str) -> tuple[dict[str, Entry], str | None]:

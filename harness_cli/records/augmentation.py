@@ -110,6 +110,8 @@ class DrawnState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Harness id it comes to on the base it was drawn from."""
     discards: int = 0
     """Draws before it that were not valid."""
+    dimensions: tuple[str, ...] = ()
+    """The dimensions that changed anything in it."""
 
 
 class DrawnStates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import Limits
 from harness_cli.records.verdict import ItemResult
 
@@ -87,6 +88,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """False when answers were replayed: such a run is never timed."""
     imported: ImportedFrom | None = None
     """Set when another tool made the rollouts."""
+    augmentation: AugmentationMap | None = None
+    """Names of the augmented harness folder that the run was made in, where it was one."""
     rescored_of: str | None = None
     """The run whose rollouts were scored again here."""
 

@@ -15,7 +15,8 @@ def call_builtin(session: Session, tool: Tool, arguments: dict[str, Any]) -> Too
     if operation == "load_skill":
         return _load_skill(session, str(arguments.get(skill_argument(tool) or "") or ""))
     if operation == "refuse":
-        return _refuse(session, str(arguments.get("reason") or ""))
+        theirs = {tool.argument_names.get(k, k): v for k, v in arguments.items()}
+        return _refuse(session, str(theirs.get("reason") or ""))
     if operation == "answer":
         return _answer(session, arguments)
     return ToolResult(

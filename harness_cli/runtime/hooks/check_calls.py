@@ -67,7 +67,7 @@ def reply_skill_required(unless_tools: Sequence[str] = ("refuse",)) -> Found:
             return None
         if any(c.name in unless_tools for c in moment.calls):
             return None
-        return Objection(reason="no reply skill was loaded; call load_skill with the one that fits")
+        return Objection(reason="no reply skill was loaded; load the one that fits")
 
     return check
 

@@ -59,6 +59,8 @@ def unsupported_promise(patterns: Sequence[str] = PROMISES) -> Found:
 
 def _sources(moment: Moment) -> str:
     """Everything a reply may rest on, as one lower-case text."""
-    parts = [c.result.content for c in moment.calls if c.result.ok and c.name != "load_skill"]
+    ours = ("load_skill",)
+    told = (c for c in moment.calls if c.result.ok and c.name not in ours)
+    parts = [c.result.content for c in told if c.executor != "builtin"]
     parts += [f.answer for f in moment.request.faq]
     return "\n".join(parts).casefold()

@@ -78,12 +78,17 @@ def _known(moment: Moment) -> set[float]:
     """Numbers that results and FAQ entries state, and savings between amounts of one result."""
     known: set[float] = set()
     for call in moment.calls:
-        if call.result.ok and call.name not in ("load_skill", "refuse"):
+        if call.result.ok and not _ours(call):
             known |= numbers(call.result.content[:RESULT_CAP])
             known |= _savings(call)
     for entry in moment.request.faq:
         known |= numbers(entry.answer) | numbers(entry.question)
     return known
+
+
+def _ours(call: ToolCall) -> bool:
+    """A tool of the loop itself, whatever the harness calls it: its result states no fact."""
+    return call.executor == "builtin" or call.name in ("load_skill", "refuse")
 
 
 def _supported(kind: str, number: float, words: str, known: set[float]) -> bool:

@@ -1,0 +1,105 @@
+"""What `harness augment` does with its options, and how its outcome is shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+
+from harness_cli.augmentation.paraphrases import Book
+from harness_cli.commands._show import line, note, table
+from harness_cli.evaluation.augmenting import (
+    Drawing,
+    Drawn,
+    golds_of,
+    grounds_of,
+    write_states,
+)
+from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.writing_paraphrases import write_book
+from harness_cli.harness.load import harness_files, state_from_files
+from harness_cli.records.augmentation import DIMENSIONS, Recipe
+from harness_cli.records.item import Item
+from harness_cli.records.reader import read_yaml
+from harness_cli.simulator.solutions import read_oracle
+from harness_cli.store.project import Project
+
+REASONS_SHOWN = 5
+
+
+async def draw(
+    project: Project,
+    out: Path,
+    *,
+    recipe: Path | None,
+    count: int | None,
+    seed: int,
+    harness: str | None,
+    evalset: str,
+    split: str,
+    probe: int,
+    each: bool,
+    reason: str | None,
+    said: Callable[[int, int], None] | None,
+) -> tuple[Drawn, Recipe, Book]:
+    """Draw the states that the options ask for."""
+    asked = read_yaml(recipe, Recipe) if recipe else Recipe()
+    files = harness_files(project, harness)
+    base = state_from_files(files)
+    items = _items(project, evalset, split, reason, every=each, probe=probe)
+    oracle = read_oracle(project.evalsets)
+    grounds = grounds_of(oracle)
+    golds = await golds_of(oracle, base, items, grounds)
+    book = await write_book(project, asked, files, out) if asked.paraphrase else Book()
+    drawing = Drawing(files, base, asked, golds, grounds, book=book, items=items if each else ())
+    wanted = count or (len(items) if each else asked.count)
+    return await write_states(drawing, out, count=wanted, seed=seed, said=said), asked, book
+
+
+def progress(done: int, of: int) -> None:
+    """A line now and then."""
+    if done == of or done % 20 == 0:
+        note(f"{done}/{of} states")
+
+
+def show(drawn: Drawn, recipe: Recipe, book: Book, out: Path) -> None:
+    """Per dimension how much changed, the discard rate and why."""
+    rows = []
+    for name in DIMENSIONS:
+        if name not in recipe.dimensions:
+            continue
+        found = [x.edits[name] for x in drawn.lines if name in x.edits]
+        moves: dict[str, int] = {}
+        for one in found:
+            for kind, times in one.moves.items():
+                moves[kind] = moves.get(kind, 0) + times
+        told = ", ".join(f"{k} {n / max(1, len(found)):.1f}" for k, n in sorted(moves.items()))
+        tokens = fmean(e.tokens for e in found) if found else 0.0
+        share = 100 * fmean(e.share for e in found) if found else 0.0
+        rows.append([name, len(found), f"{tokens:.0f}", f"{share:.1f}", told])
+    table(["dimension", "states", "tokens edited", "% of tokens", "changes a state"], rows)
+    made = len(drawn.lines) - drawn.kept
+    line(f"{made} states drawn, {drawn.kept} were there: {out}")
+    reasons = drawn.reasons()
+    told = ", ".join(f"{kind} {n}" for kind, n in reasons.most_common())
+    line(
+        f"discarded: {100 * drawn.discard_rate:.1f} % of the draws" + (f" ({told})" if told else "")
+    )
+    examples = list(dict.fromkeys(d for x in drawn.lines for d in x.discards))
+    for reason in examples[:REASONS_SHOWN]:
+        line(f"  {reason}")
+    if book.counts:
+        line("paraphrases: " + ", ".join(f"{n} {kind}" for kind, n in book.counts.items()))
+    for state, gave_up in drawn.failed.items():
+        line(f"given up {state}: {gave_up}")
+
+
+def _items(
+    project: Project, evalset: str, split: str, reason: str | None, *, every: bool, probe: int
+) -> list[Item]:
+    """All items of the split, or as many as are probed, spread over it."""
+    if not every and probe == 0:
+        return []
+    items = list(load_evalset(project, evalset, split=split, reason=reason).items)
+    if every or probe >= len(items):
+        return items
+    step = len(items) / probe
+    return [items[int(n * step)] for n in range(probe)]
