@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness_cli.commands._show import colour, emit_json, interactive, line, note
-from harness_cli.errors import HarnessError, NeedsPerson, RepoError, Stale, UsageError
+from harness_cli.errors import HarnessError, NeedsPerson, UsageError
 from harness_cli.evolution import apply as applier
 from harness_cli.evolution.by_hand import edit_by_hand, run_editor
 from harness_cli.evolution.failure import Failure
 from harness_cli.evolution.proposal_file import chosen_ops, hunks, read_proposal, write_proposal
 from harness_cli.evolution.propose.make import make_proposal
 from harness_cli.evolution.propose.memory import remember
-from harness_cli.evolution.review import accept_by_script, pending
+from harness_cli.evolution.review import accept_by_script, pending, second_eyes
 from harness_cli.evolution.session import (
     Examined,
     choose_run,
@@ -31,19 +31,22 @@ from harness_cli.harness.revisions import LATEST
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Case, Proposal
 from harness_cli.store.project import Project
-from harness_cli.store.repo import Repo
 
 
 def propose(
-    project: Project, run: str | None, policy: str | None, *, quiet: bool
+    project: Project, run: str | None, policy: str | None, *, trials: int = 0, quiet: bool
 ) -> tuple[Proposal, Examined]:
-    """A proposal for a run, from its diagnosis, which is made where there is none."""
+    """A proposal for a run, from its diagnosis, which is made where there is none.
+
+    Up to `trials` rollouts are spent on trying edits before they are proposed.
+    """
     seen = examine(project, choose_run(project, run))
     for words in seen.notes:
         note(f"note: {words}")
     diagnosis = read_diagnosis(seen.run) or diagnose_run(project, seen)
     ground = ground_of(seen, diagnosis)
-    made = asyncio.run(make_proposal(project, seen, ground, policy=policy))
+    say = (lambda _: None) if quiet else note
+    made = asyncio.run(make_proposal(project, seen, ground, policy=policy, trials=trials, say=say))
     for name, why in () if quiet else made.dropped:
         note(f"not proposed: {name}: {why}")
     if not made.proposal.edits and not quiet:
@@ -51,17 +54,6 @@ def propose(
         note(f"run `{seen.run.id}`: {made.proposal.note}")
         note(f"the diagnosis advises to {advised}; evaluate more items, or edit with --by-hand")
     return made.proposal, seen
-
-
-def base_files(project: Project, proposal: Proposal) -> dict[str, bytes] | None:
-    """The harness files the proposal was made for; None when they are not at hand any more."""
-    repo = Repo.open(project.harness)
-    try:
-        judge = applier.judge_of(proposal)
-        rev = proposal.base_commit or applier.find_base(project, repo, proposal, judge=judge)
-        return {p: e.data for p, e in repo.files(rev, project.harness).items()}
-    except (RepoError, Stale):
-        return None
 
 
 def show(project: Project, path: Path, *, as_json: bool, quiet: bool) -> None:
@@ -77,8 +69,11 @@ def show(project: Project, path: Path, *, as_json: bool, quiet: bool) -> None:
         for name, _, op in hunks(proposal):
             line(f"{op.decision.state} {name} {op.path}")
         return
-    for row in as_text(proposal, base_files(project, proposal), colour=colour()):
+    for row in as_text(proposal, applier.base_files(project, proposal), colour=colour()):
         line(row)
+    if eyes := second_eyes(project):
+        line()
+        line(f"Note: {eyes}.")
     if stale:
         line()
         line(f"STALE: {stale}")
@@ -99,11 +94,13 @@ def review_at_terminal(
             "this is no terminal",
             hint=f"`harness edit review {path}` at a terminal, or decide in the file itself",
         )
-    files = base_files(project, proposal)
+    files = applier.base_files(project, proposal)
     if files is None:
         raise UsageError(f"the base of `{proposal.id}` is not in this repository")
     cases = _cases(project, proposal)
     reviewer = by or getpass.getuser()
+    if eyes := second_eyes(project):
+        line(f"Note: {eyes}.")
     terminal = Terminal(say=line, ask=_ask, edit=_edit, colour=colour(), reviewer=reviewer)
     done = review(proposal, files, terminal, failures=failures, cases=cases)
     write_proposal(path, done)
@@ -204,6 +201,8 @@ def finish(
         for tried in done.rehearsed:
             note(str(tried))
         note(f"undo: {done.undo}")
+        if eyes := second_eyes(project):
+            note(eyes)
         if judge is None:
             note(f"next: harness eval --harness {done.branch}")
         else:

@@ -54,6 +54,13 @@ def diagnose(
     evalset: Annotated[
         str, typer.Option(help="Whose items the labels name.", autocompletion=evalset_names)
     ] = "live_stream_qa",
+    vectors: Annotated[
+        str,
+        typer.Option(
+            metavar="tfidf|static",
+            help="What groups new failures: their words, or what these mean.",
+        ),
+    ] = "tfidf",
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -63,10 +70,12 @@ def diagnose(
 
     from harness_cli.commands._diagnosis import show_diagnosis
     from harness_cli.commands._show import note
+    from harness_cli.evolution.clusters import kind_of
     from harness_cli.evolution.session import choose_run, diagnose_run, examine
     from harness_cli.evolution.sharpening import sharpened, sorter
     from harness_cli.store.project import Project
 
+    kind = kind_of(vectors)
     if judge is not None:
         from harness_cli.commands import _judge_editing as judges
 
@@ -74,17 +83,17 @@ def diagnose(
         judges.diagnose(project, judge, file, evalset, as_json=as_json, quiet=quiet)
         return
     if run_id is None and run is not None and _names_file(directory / run):
-        _diagnose_file(directory / run, as_json=as_json, quiet=quiet)
+        _diagnose_file(directory / run, kind, as_json=as_json, quiet=quiet)
         return
     project = Project.find(directory)
     chosen = choose_run(project, run_id or run)
     if chosen.config().imported is not None:
-        _diagnose_imported(project, chosen, as_json=as_json, quiet=quiet)
+        _diagnose_imported(project, chosen, kind, as_json=as_json, quiet=quiet)
         return
     seen = examine(project, chosen)
     for words in seen.notes:
         note(f"note: {words}")
-    made = diagnose_run(project, seen, stages=_stages(project, seen))
+    made = diagnose_run(project, seen, stages=_stages(project, seen), vectors=kind)
     if (model := sorter(project, policy)) and made.failures:
         made = asyncio.run(sharpened(project, seen, made, model))
     show_diagnosis(made, as_json=as_json, quiet=quiet)
@@ -121,13 +130,13 @@ def _names_file(path: Path) -> bool:
     return path.is_file() or path.suffix in (".json", ".jsonl", ".eval")
 
 
-def _diagnose_file(path: Path, *, as_json: bool, quiet: bool) -> None:
+def _diagnose_file(path: Path, kind: Any, *, as_json: bool, quiet: bool) -> None:
     """Of a result file as it stands: nothing is written, no project is needed."""
     from harness_cli.commands._diagnosis import show_diagnosis
     from harness_cli.commands._show import note
     from harness_cli.evolution.recorded import diagnose_file
 
-    made, notes = diagnose_file(path)
+    made, notes = diagnose_file(path, vectors=kind)
     for words in () if quiet else notes:
         note(f"note: {words}")
     show_diagnosis(made, as_json=as_json, quiet=quiet)
@@ -135,13 +144,13 @@ def _diagnose_file(path: Path, *, as_json: bool, quiet: bool) -> None:
         note("\nnext: `harness evalset import KIND FILE` keeps it as a run to compare")
 
 
-def _diagnose_imported(project: Any, run: Any, *, as_json: bool, quiet: bool) -> None:
+def _diagnose_imported(project: Any, run: Any, kind: Any, *, as_json: bool, quiet: bool) -> None:
     """Of an imported run, into its folder."""
     from harness_cli.commands._diagnosis import show_diagnosis
     from harness_cli.commands._show import note
     from harness_cli.evolution.recorded import diagnose_imported
 
-    made, notes = diagnose_imported(project, run)
+    made, notes = diagnose_imported(project, run, vectors=kind)
     for words in () if quiet else notes:
         note(f"note: {words}")
     show_diagnosis(made, as_json=as_json, quiet=quiet)

@@ -47,6 +47,14 @@ def edit(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")
     ] = None,
+    trials: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="ROLLOUTS",
+            help="Try edits on the diagnosed items first and propose what gains.",
+        ),
+    ] = 0,
     by_hand: Annotated[
         bool, typer.Option("--by-hand", help="Open $EDITOR on a copy of the harness instead.")
     ] = False,
@@ -83,7 +91,9 @@ def edit(
 
         proposal, failures = judges.propose(project, judge, policy, quiet=quiet or as_json)
     else:
-        proposal, seen = editing.propose(project, run, policy, quiet=quiet or as_json)
+        proposal, seen = editing.propose(
+            project, run, policy, trials=trials, quiet=quiet or as_json
+        )
         failures = {f.item_id: f for f in seen.material.failures}
     if not (proposal.edits or plan_only or output):
         editing.nothing_to_apply(proposal, as_json=as_json, quiet=quiet)

@@ -26,6 +26,12 @@ def evolve(
         str | None, typer.Option(help="The policy that is held fixed.", autocompletion=policy_names)
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first items.")] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="ROLLOUTS", help="Try edits before each proposal, out of the allowance."
+        ),
+    ] = None,
     authorise: Annotated[
         int, typer.Option(min=0, metavar="ITEMS", help="Allow so many rollouts from now on.")
     ] = 0,
@@ -59,9 +65,12 @@ def evolve(
     with locked(project.root / ".harness" / "locks" / "evolve", what="harness evolve"):
         at = steps.standing(project)
         if at is None:
-            steps.begin(project, evalset=evalset, split=split, policy=policy, limit=limit)
+            asked = {"evalset": evalset, "split": split, "policy": policy}
+            steps.begin(project, **asked, limit=limit, trials=trials or 0)
         else:
-            steps.refuse_other(at, evalset=evalset, split=split, policy=policy, limit=limit)
+            steps.refuse_other(
+                at, evalset=evalset, split=split, policy=policy, limit=limit, trials=trials
+            )
         if authorise:
             steps.authorise(project, authorise, by=by or "")
         if choose:

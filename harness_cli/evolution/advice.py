@@ -6,7 +6,7 @@ another beyond noise. The selected stage is the last one that passed, not the ne
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +46,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     traded: bool
     """Improved one metric and regressed another, both beyond noise."""
     passed: bool
+    gains: dict[str, float] = {}
+    """Metric → mean difference, as a share of 1, where both stages have it."""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +115,7 @@ def _judge(stage: Stage, incumbent: Stage | None) -> Judgement:
         improved=(better or higher) and not worse,
         traded=better and worse,
         passed=(better or higher) and not worse,
+        gains=_gains(stage, incumbent),
     )
 
 
@@ -140,12 +143,16 @@ def compare(new: float | None, old: float | None, n_new: int | None, n_old: int 
 
 
 def _mean_gain(stage: Stage, incumbent: Stage) -> float:
-    gains = [
-        new - old
+    gains = _gains(stage, incumbent).values()
+    return sum(gains) / len(gains) if gains else 0.0
+
+
+def _gains(stage: Stage, incumbent: Stage) -> dict[str, float]:
+    return {
+        metric: new - old
         for metric, old in incumbent.scores.items()
         if old is not None and (new := stage.scores.get(metric)) is not None
-    ]
-    return sum(gains) / len(gains) if gains else 0.0
+    }
 
 
 def _clusters_left(clusters: Sequence[Cluster] | None) -> tuple[bool, str]:
@@ -163,13 +170,21 @@ def _stages_helped(tried: Sequence[Judgement], k: int) -> tuple[bool, str]:
     if len(last) < k:
         return False, ""
     if any(stage.improved for stage in last):
-        return False, ""
-    told = "; ".join(f"`{s.stage}` {_told(s.outcomes)}" for s in last)
-    return True, f"(b) the last {k} stages did not help: {told}"
+        helped = [s for s in last if s.improved]
+        return False, f"of the last {k} stages {len(helped)} helped: {_listed(helped)}"
+    return True, f"(b) the last {k} stages did not help: {_listed(last)}"
 
 
-def _told(outcomes: Mapping[str, Outcome]) -> str:
-    return ", ".join(f"{metric} {outcome}" for metric, outcome in outcomes.items()) or "no change"
+def _listed(stages: Sequence[Judgement]) -> str:
+    return "; ".join(f"`{s.stage}` {_told(s)}" for s in stages)
+
+
+def _told(stage: Judgement) -> str:
+    told = []
+    for metric, outcome in stage.outcomes.items():
+        gain = stage.gains.get(metric)
+        told.append(f"{metric} {outcome}" + ("" if gain is None else f" ({100 * gain:+.2f})"))
+    return ", ".join(told) or "no change"
 
 
 def as_data(advice: Advice) -> dict[str, Any]:

@@ -96,6 +96,17 @@ def apply(
     )
 
 
+def base_files(project: Project, proposal: Proposal) -> dict[str, bytes] | None:
+    """The harness files a proposal was made for; None when they are not at hand any more."""
+    repo = Repo.open(project.harness)
+    try:
+        judge = judge_of(proposal)
+        rev = proposal.base_commit or find_base(project, repo, proposal, judge=judge)
+        return {path: e.data for path, e in repo.files(rev, project.harness).items()}
+    except (RepoError, Stale):
+        return None
+
+
 def candidate(
     project: Project,
     repo: Repo,

@@ -12,8 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from harness_cli.evaluation.by_item import PASS, collected
 from harness_cli.evolution.proposal_file import hunks
 from harness_cli.records.diagnosis import Edit, Op, Proposal
+from harness_cli.records.noise import Noise
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.distributions import binomial_pmf
 from harness_cli.stats.intervals import wilson
@@ -26,15 +28,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """One item of one run, all its repeats together."""
 
     passed: bool
-    """At least half of the repeats."""
+    """More than half of the repeats."""
     through: frozenset[str] = frozenset()
     """Skills loaded, tools called and hooks fired, by name."""
 
 
-class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """What flips between two runs of one policy in one harness: the A/A noise floor."""
+class Flips(msgspec.Struct, frozen=True, kw_only=True):
+    """What flips between two runs of one policy in one harness: the A/A noise floor of passes."""
 
-    runs: tuple[str, str]
+    runs: tuple[str, ...]
     gained: int
     """Failing → passing, counted in both directions."""
     failing: int
@@ -61,37 +63,32 @@ class Credit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outcomes(results: Iterable[ItemResult]) -> dict[str, Outcome]:
-    """Item id → its outcome over the repeats."""
-    states: dict[str, list[bool]] = {}
+    """Item id → its outcome over the repeats, as comparisons count it."""
+    rows = list(results)
     through: dict[str, set[str]] = {}
-    for result in results:
-        states.setdefault(result.item_id, []).append(result.state == "passed")
-        through.setdefault(result.item_id, set()).update(
-            (*result.skills_loaded, *result.tools_called)
-        )
-        through[result.item_id].update(h.partition(":")[0] for h in result.hooks_fired)
+    for result in rows:
+        met = through.setdefault(result.item_id, set())
+        met.update((*result.skills_loaded, *result.tools_called))
+        met.update(h.partition(":")[0] for h in result.hooks_fired)
     return {
-        item: Outcome(passed=2 * sum(passes) >= len(passes), through=frozenset(through[item]))
-        for item, passes in states.items()
+        item: Outcome(passed=paired.passed(), through=frozenset(through[item]))
+        for item, paired in collected(rows)[0].items()
     }
 
 
-def noise_of(
-    names: tuple[str, str], a: Mapping[str, Outcome], b: Mapping[str, Outcome]
-) -> Noise | None:
-    """The flips between two runs of the same thing, read in both directions; None without items."""
-    both = a.keys() & b.keys()
-    if not both:
+def flips_of(noise: Noise) -> Flips | None:
+    """The flips that a measured noise floor stands for, in both directions; None without passes."""
+    found = next((m for m in noise.metrics if m.metric == PASS), None)
+    if found is None:
         return None
-    up = sum(not a[i].passed and b[i].passed for i in both)
-    down = sum(a[i].passed and not b[i].passed for i in both)
-    failing = sum(not x[i].passed for i in both for x in (a, b))
-    return Noise(
-        runs=names,
-        gained=up + down,
+    flips = round((1 - found.tie_rate) * found.items)
+    failing = round(2 * found.items * (1 - found.mean))
+    return Flips(
+        runs=noise.runs,
+        gained=flips,
         failing=failing,
-        lost=up + down,
-        passing=2 * len(both) - failing,
+        lost=flips,
+        passing=2 * found.items - failing,
     )
 
 
@@ -99,7 +96,7 @@ def credit(
     proposal: Proposal,
     before: Mapping[str, Outcome],
     after: Mapping[str, Outcome],
-    noise: Noise | None,
+    noise: Flips | None,
 ) -> tuple[Credit, ...]:
     """Every accepted hunk with its mark, in the order of the proposal."""
     taken = [x for x in hunks(proposal) if x[2].decision.state in ("accept", "modify")]
@@ -143,7 +140,7 @@ def left_out(
     found: Credit,
     with_it: Mapping[str, Outcome],
     without: Mapping[str, Outcome],
-    noise: Noise | None,
+    noise: Flips | None,
 ) -> Credit:
     """The mark by leaving a hunk out: what passes with it only, and what passes without it only."""
     both = with_it.keys() & without.keys()
@@ -169,7 +166,7 @@ class _Counts(msgspec.Struct):
     at_risk: int
 
 
-def _mark(seen: _Counts, noise: Noise | None) -> tuple[Mark, str]:
+def _mark(seen: _Counts, noise: Flips | None) -> tuple[Mark, str]:
     told = f"fixed {seen.fixed} of {seen.could}, broke {seen.broken} of {seen.at_risk}"
     if noise is None:
         n = seen.fixed + seen.broken

@@ -6,17 +6,18 @@ from pathlib import Path
 import msgspec
 
 from harness_cli.errors import BadFile, HarnessError, UnknownName, UsageError
+from harness_cli.evaluation import noise
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
 from harness_cli.evolution.apply import base_id, changed_entries
 from harness_cli.evolution.credit import (
     Credit,
-    Noise,
+    Flips,
     Outcome,
     credit,
+    flips_of,
     left_out,
-    noise_of,
     outcomes,
 )
 from harness_cli.evolution.ops import apply_ops
@@ -25,6 +26,7 @@ from harness_cli.evolution.single_use import Use, applied_proposals
 from harness_cli.harness.load import state_from_files
 from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.diagnosis import Proposal
+from harness_cli.records.noise import Noise
 from harness_cli.records.run import RunConfig
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
@@ -45,7 +47,7 @@ class CreditReport(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     after: str
     """Runs of the base and of the commit."""
-    noise: Noise | None
+    noise: Flips | None
     credits: tuple[Credit, ...]
     spent: int = 0
     """Items evaluated with a hunk left out."""
@@ -119,22 +121,23 @@ def _likeness(config: RunConfig) -> tuple[object, ...]:
     return (config.evalset, config.policy_id, config.judge_id, config.agent, config.profile)
 
 
-def noise_floor(project: Project, around: Around) -> Noise | None:
-    """The newest A/A pair: two complete runs of one policy in one harness on these items."""
-    like = around.before.config()
-    by_harness: dict[str, list[RunFolder]] = {}
-    for run in _complete(RunStore(project.runs)):
+def noise_floor(project: Project, around: Around) -> Flips | None:
+    """What an A/A run of this policy flips: the floor on record, else one of two runs alike."""
+    store, like = RunStore(project.runs), around.before.config()
+    found = noise.find(store, like, around.after.config()) or _unrecorded(store, like)
+    return flips_of(found) if found else None
+
+
+def _unrecorded(store: RunStore, like: RunConfig) -> Noise | None:
+    """The noise of the newest two complete runs of one policy in one harness on these items."""
+    by_harness: dict[tuple[object, ...], list[RunFolder]] = {}
+    for run in _complete(store):
         config = run.config()
         if config.fresh and _likeness(config) == _likeness(like):
-            by_harness.setdefault(config.harness_id, []).append(run)
+            key = (config.harness_id, config.limit, config.repeat)
+            by_harness.setdefault(key, []).append(run)
     pairs = [runs[:2] for runs in by_harness.values() if len(runs) > 1]
-    for first, second in sorted(pairs, key=lambda p: p[0].id, reverse=True):
-        found = noise_of(
-            (first.id, second.id), outcomes(first.results()), outcomes(second.results())
-        )
-        if found is not None:
-            return found
-    return None
+    return noise.measure(max(pairs, key=lambda p: p[0].id)) if pairs else None
 
 
 async def credited(
@@ -150,8 +153,8 @@ async def credited(
     A run with a hunk left out is kept and taken again, so that a stopped credit goes on.
     """
     before, after = outcomes(around.before.results()), outcomes(around.after.results())
-    noise = noise_floor(project, around)
-    found = list(credit(around.proposal, before, after, noise))
+    floor = noise_floor(project, around)
+    found = list(credit(around.proposal, before, after, floor))
     spent = 0
     # Hunks that outcomes could not tell apart first: there a run says most.
     for n in sorted(range(len(found)), key=lambda n: found[n].mark != "cannot tell"):
@@ -164,7 +167,7 @@ async def credited(
             say(f"{found[n].hunk} cannot be left out alone: {str(exc).splitlines()[0]}")
             continue
         spent += len(items)
-        found[n] = left_out(found[n], _among(after, items), outcomes(run.results()), noise)
+        found[n] = left_out(found[n], _among(after, items), outcomes(run.results()), floor)
         say(f"{found[n].hunk}: {found[n].mark}")
     report = CreditReport(
         proposal=around.proposal.id,
@@ -172,7 +175,7 @@ async def credited(
         harness_id=around.harness_id,
         before=around.before.id,
         after=around.after.id,
-        noise=noise,
+        noise=floor,
         credits=tuple(found),
         spent=spent,
     )

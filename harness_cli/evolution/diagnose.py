@@ -15,7 +15,7 @@ import msgspec
 
 from harness_cli.evolution.advice import Stage, advise, as_data
 from harness_cli.evolution.classes import assign, rule_of
-from harness_cli.evolution.clusters import cluster, nearest_class
+from harness_cli.evolution.clusters import SORTED_BY, Kind, cluster, nearest_class
 from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
 from harness_cli.evolution.lineage import changes
@@ -83,11 +83,12 @@ def diagnose(
     module_exists: Callable[[str], bool] = lambda _: True,
     previous: Diagnosis | None = None,
     stages: Sequence[Stage] = (),
+    vectors: Kind = "tfidf",
 ) -> Diagnosis:
     """The diagnosis of a run. Deterministic: the same material gives the same bytes."""
     failures = sorted(material.failures, key=lambda f: f.item_id)
     known, left = _known(failures, classes)
-    groups, _ = cluster(left)
+    groups, _ = cluster(left, vectors)
     kept = [[left[i] for i in group] for group in _merged(left, groups)]
     new = [group for group in kept if len(group) >= SMALLEST]
     make = Maker(material, module_exists)
@@ -107,6 +108,7 @@ def diagnose(
         unexplained=round((total - explained) / total, 6) if total else 0.0,
         advice=as_data(advise(stages, clusters=_actionable(found))),
         changes=changes(previous, found),
+        by=SORTED_BY[vectors],
     )
 
 

@@ -14,8 +14,12 @@ from pathlib import Path
 
 from harness_cli.errors import UsageError
 
-PROTECTED = ("judges", "failure_classes", "tools/mcp.lock.json")
-"""What a proposal never touches: the judge's own harness, the classes, the record of a lock."""
+JUDGING = ("gates.yaml", "harness.yaml", "manifests", "evalsets", "allowed_signers")
+"""What decides about a harness; it lies beside one, or among its files where that is the project's
+own folder. No edit to be judged may touch it, or leave a file that looks as if it did."""
+PROTECTED = ("judges", "failure_classes", "tools/mcp.lock.json", *JUDGING)
+"""What a proposal never touches: the judge's own harness, the classes, the record of a lock, and
+what decides about its result."""
 
 _REGULAR = ("100644", "100755")
 _IGNORED = dict.fromkeys(

@@ -17,6 +17,7 @@ from harness_cli.evaluation.imports.keep_run import as_recorded, result_of
 from harness_cli.evaluation.imports.kinds import guessed, reader
 from harness_cli.evaluation.imports.source import opened
 from harness_cli.evaluation.redaction import Cleaner
+from harness_cli.evolution.clusters import Kind
 from harness_cli.evolution.diagnose import Subject, diagnose, gather
 from harness_cli.evolution.dialogue_classes import DIALOGUE_CLASSES
 from harness_cli.evolution.failure import Evidence
@@ -36,7 +37,9 @@ ADVICE = {
 }
 
 
-def diagnose_imported(project: Project, run: RunFolder) -> tuple[Diagnosis, tuple[str, ...]]:
+def diagnose_imported(
+    project: Project, run: RunFolder, *, vectors: Kind = "tfidf"
+) -> tuple[Diagnosis, tuple[str, ...]]:
     """The diagnosis of an imported run, written into its folder, and what to say beside it."""
     config = run.config()
     items, notes = {}, _notes(config)
@@ -48,17 +51,17 @@ def diagnose_imported(project: Project, run: RunFolder) -> tuple[Diagnosis, tupl
             notes += (f"`{config.evalset.name}` changed: expectations are not looked at",)
     except UsageError as exc:
         notes += (f"without the items ({exc}): expectations are not looked at",)
-    made = _diagnosed(run.id, config.evalset.name, evidence_of(run, items, ()))
+    made = _diagnosed(run.id, config.evalset.name, evidence_of(run, items, ()), vectors)
     write_json(run.path / FILE, made)
     return made, notes
 
 
-def diagnose_file(path: Path) -> tuple[Diagnosis, tuple[str, ...]]:
+def diagnose_file(path: Path, *, vectors: Kind = "tfidf") -> tuple[Diagnosis, tuple[str, ...]]:
     """The diagnosis of a result file; nothing is written. Raises `BadFile`, `UsageError`."""
     with opened(path) as source:
         kind = guessed(source)
         imported = reader(kind)(source, ImportOptions())
-        made = _diagnosed(source.name, imported.header.name, _evidence(imported))
+        made = _diagnosed(source.name, imported.header.name, _evidence(imported), vectors)
     told = f"{kind}, policy {imported.policy_id}, user simulator {imported.simulator or 'none'}"
     return made, (told, *imported.notes)
 
@@ -73,7 +76,7 @@ def _evidence(imported: Imported) -> Iterator[Evidence]:
         yield Evidence(result=result, trajectory=one.trajectory, item=item)
 
 
-def _diagnosed(run: str, evalset: str, evidence: Iterable[Evidence]) -> Diagnosis:
+def _diagnosed(run: str, evalset: str, evidence: Iterable[Evidence], vectors: Kind) -> Diagnosis:
     material = gather(evidence)
     if not material.seen:
         raise BadFile(f"`{run}` has no finished item")
@@ -82,6 +85,7 @@ def _diagnosed(run: str, evalset: str, evidence: Iterable[Evidence]) -> Diagnosi
         Subject(run=run, harness_id="", evalset=evalset),
         classes=DIALOGUE_CLASSES,
         module_exists=lambda _: False,
+        vectors=vectors,
     )
     return msgspec.structs.replace(made, advice=ADVICE)
 

@@ -9,12 +9,28 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from harness_cli.errors import NeedsPerson, UnknownName
+from harness_cli.evaluation.noise import read_gates
 from harness_cli.evolution.ops import Files, after, apply_ops
 from harness_cli.evolution.proposal_file import hunk_id, hunks, now
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.evolution.unified import split_diff
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Edit, Op, Proposal
+from harness_cli.store.project import Project
+
+PUBLIC = (
+    "the gates are those of a public channel: whoever decides here, two other people must approve "
+    "the measured pair, each by signature (`harness promote approve --sign KEY`)"
+)
+
+
+def second_eyes(project: Project) -> str:
+    """What a reviewer should know of the reviewers after them; empty for a private channel.
+
+    The release counts approvals, and never those of people who had a part in the edit: who decides
+    a hunk stands in `Reviewed-by:` and has.
+    """
+    return PUBLIC if any(gate.public is True for gate in read_gates(project.gates)) else ""
 
 
 def decide(proposal: Proposal, name: str, decision: Decision) -> Proposal:

@@ -52,8 +52,8 @@ def check_ops(
     if faults:
         raise Refused(
             "the proposal names paths that no edit may touch:\n  " + "\n  ".join(faults),
-            hint="edits are made to plain files of the harness, outside judges/ and "
-            "failure_classes/",
+            hint="edits are made to plain files of the harness, outside judges/, "
+            "failure_classes/ and what decides about it (gates, settings, evalsets, manifests)",
         )
 
 

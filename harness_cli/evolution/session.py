@@ -1,5 +1,6 @@
 """From a run on disk to its diagnosis and to the ground a proposer stands on."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import Evalset, load_evalset, load_header
 from harness_cli.evolution.advice import Stage
 from harness_cli.evolution.classes import load_classes
+from harness_cli.evolution.clusters import Kind
 from harness_cli.evolution.diagnose import Material, Subject, diagnose, gather
 from harness_cli.evolution.failure import Evidence
 from harness_cli.evolution.propose.drafts import Ground
@@ -88,7 +90,7 @@ def examine(project: Project, run: RunFolder) -> Examined:
     if not material.seen:
         raise BadFile(f"run `{run.id}` has no finished item", hint="`harness eval` makes one")
     world = evalset.world if evalset else Catalogue(snapshot="")
-    fields = {a.name: a.zh_name for p in world.products for a in p.attributes}
+    fields = fields_of(world)
     return Examined(run, config, state, material, product_words(world), fields, notes)
 
 
@@ -96,6 +98,13 @@ def product_words(world: Catalogue) -> frozenset[str]:
     """English words and whole Chinese names of what is sold."""
     english = (word for p in world.products for word in p.name.casefold().split())
     return frozenset(english) | {p.zh_name for p in world.products if p.zh_name}
+
+
+def fields_of(world: Catalogue) -> dict[str, str]:
+    """Attribute → its Chinese name, those of most products first."""
+    counts = Counter(a.name for p in world.products for a in p.attributes)
+    chinese = {a.name: a.zh_name for p in world.products for a in p.attributes}
+    return {name: chinese[name] for name in sorted(counts, key=lambda n: (-counts[n], n))}
 
 
 def _items(project: Project, config: RunConfig) -> tuple[Evalset | None, tuple[str, ...]]:
@@ -134,7 +143,13 @@ def evidence_of(
         yield Evidence(result=failed[key], item=items.get(key.item), skill_names=skills)
 
 
-def diagnose_run(project: Project, seen: Examined, *, stages: tuple[Stage, ...] = ()) -> Diagnosis:
+def diagnose_run(
+    project: Project,
+    seen: Examined,
+    *,
+    stages: tuple[Stage, ...] = (),
+    vectors: Kind = "tfidf",
+) -> Diagnosis:
     """The diagnosis of a run, written into its folder."""
     made = diagnose(
         seen.material,
@@ -145,6 +160,7 @@ def diagnose_run(project: Project, seen: Examined, *, stages: tuple[Stage, ...] 
         module_exists=module_in(seen),
         previous=previous_diagnosis(project, seen),
         stages=stages,
+        vectors=vectors,
     )
     write_json(seen.run.path / FILE, made)
     return made

@@ -8,18 +8,21 @@ from small_shop import git, make_shop, run_shop
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evolution.apply import apply
-from harness_cli.evolution.credit import Noise, Outcome, credit, left_out, noise_of, outcomes
+from harness_cli.evolution.credit import Flips, Outcome, credit, flips_of, left_out, outcomes
 from harness_cli.evolution.crediting import credited, find_around
 from harness_cli.evolution.proposal_file import hunks, new_proposal
 from harness_cli.evolution.prune import prune
 from harness_cli.evolution.review import accept_by_script
 from harness_cli.records.diagnosis import Decision, Edit, Op, Proposal
+from harness_cli.records.noise import Noise
+from harness_cli.records.run import EvalsetRef
 from harness_cli.records.verdict import ItemResult
+from harness_cli.stats.noise import noise_of
 from harness_cli.store.runs import RunStore
 
 YES = Decision(state="accept", by="a", at="t")
-QUIET = Noise(runs=("a", "b"), gained=0, failing=200, lost=0, passing=800)
-LOUD = Noise(runs=("a", "b"), gained=60, failing=200, lost=60, passing=200)
+QUIET = Flips(runs=("a", "b"), gained=0, failing=200, lost=0, passing=800)
+LOUD = Flips(runs=("a", "b"), gained=60, failing=200, lost=60, passing=200)
 
 
 def op(path: str) -> Op:
@@ -99,13 +102,14 @@ def test_leaving_out_counts_what_passes_with_the_hunk_only():
     assert after.mark == "helped"
 
 
-def test_noise_counts_flips_in_both_directions():
-    a, b = seen(s_1=True, s_2=False, s_3=True), seen(s_1=False, s_2=True, s_3=True)
-    found = noise_of(("x", "y"), a, b)
-    assert found is not None
-    # of the readings 2 fail in a or b each way; 4 pass
+def test_a_noise_floor_is_read_as_flips_in_both_directions():
+    # two runs over three items, of which two changed sides: 3 of 6 passed
+    metric = noise_of("pass", [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+    ref = EvalsetRef(name="e", split="dev", digest="d", n=3)
+    told = {"evalset": ref, "policy_id": "p", "harness_id": "h", "judge_id": "j"}
+    found = flips_of(Noise(runs=("x", "y"), metrics=(metric,), **told))
     assert (found.gained, found.failing, found.lost, found.passing) == (2, 2, 2, 4)
-    assert noise_of(("x", "y"), a, {}) is None
+    assert flips_of(Noise(runs=("x", "y"), **told)) is None
 
 
 def test_repeats_of_an_item_are_one_outcome():

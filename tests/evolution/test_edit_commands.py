@@ -190,6 +190,24 @@ def test_the_whole_way_without_a_terminal(shop, tmp_path):
     git(shop.root, "branch", "-D", branch)
 
 
+def test_a_change_for_a_public_channel_says_that_two_others_must_approve(shop, tmp_path):
+    plan, gates = tmp_path / "p.yaml", shop.root / "gates.yaml"
+    assert harness(shop, "edit", "--plan-only", "-o", str(plan)).returncode == 0
+    assert "two other people" not in harness(shop, "edit", "show", str(plan)).stdout
+    kept = gates.read_text() if gates.exists() else None
+    gates.write_text("schema: 1\ngates:\n  - {name: a, kind: approvals, public: true}\n")
+    try:
+        assert "two other people must approve" in harness(shop, "edit", "show", str(plan)).stdout
+        done = harness(shop, "edit", "apply", str(plan), "--accept", "all", "--by", "ci")
+        assert "two other people must approve" in done.stderr
+        out, _ = at_terminal(shop, "edit", "--plan-only", "-o", str(tmp_path / "q.yaml"))
+        out, _ = at_terminal(shop, "edit", "review", str(tmp_path / "q.yaml"), keys=["q"])
+        assert "two other people must approve" in out
+    finally:
+        git(shop.root, "branch", "-D", done.stdout.split()[0])
+        gates.unlink() if kept is None else gates.write_text(kept)
+
+
 def test_some_edits_by_name_and_an_unknown_name(shop, tmp_path):
     plan = tmp_path / "p.yaml"
     harness(shop, "edit", "--plan-only", "-o", str(plan))

@@ -93,6 +93,20 @@ def test_the_loop_stops_for_budget_review_and_choice_and_goes_on(tmp_path):
     assert (last.by, last.reason, last.choice) == ("ann", "enough", "stop")
 
 
+def test_trials_are_spent_out_of_what_a_person_allowed(tmp_path):
+    project = make_shop(tmp_path)
+    words = ["evolve", "--evalset", "shop", "--trials", "400"]
+    asked = evolve(project, *words, "--authorise", "54", "--by", "ann")
+    assert "trying edits with 400 rollouts was not allowed" in asked.stdout
+    assert "--authorise 400" in asked.stderr
+    done = evolve(project, "evolve", "--authorise", "400", "--by", "ann")
+    spent = next(e for e in reversed(read(project.root)) if e.kind in ("proposed", "nothing"))
+    assert 0 < spent.items <= 400
+    assert f"{spent.items} rollouts spent on trials" in done.stderr
+    assert standing(project).allowance == 400 - spent.items
+    assert "goes on with trials `400`" in evolve(project, "evolve", "--trials", "9", code=2).stderr
+
+
 def test_back_goes_on_from_the_selected_stage_and_remembers_what_was_rejected(tmp_path):
     project = make_shop(tmp_path)
     evolve(project, "evolve", "--evalset", "shop", "--authorise", "200", "--by", "ann")

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from harness_cli.errors import UnknownName
 from harness_cli.evolution import clusters
 from harness_cli.evolution.diagnose import Material, Subject, diagnose
 from harness_cli.evolution.failure import Failure, Observation, Seen
@@ -46,3 +47,43 @@ def test_labels_of_large_groups_come_from_a_sample_and_still_name_the_topic():
     assert made.unexplained < 0.05
     named = [c for c in made.clusters if any(t.startswith("topic") for t in c.terms)]
     assert len(named) == len(made.clusters)
+
+
+PARAPHRASES = (
+    ["the parcel is cracked", "my package came broken", "box arrived damaged", "item smashed"],
+    ["how much does it cost", "what is the price", "is it expensive", "cheap or dear"],
+)
+
+
+def test_words_that_mean_the_same_are_one_group_by_static_vectors():
+    found = [
+        Failure(
+            seen=Seen(item_id=f"i{k}{n}{m}", category="c", state="failed", comment=text),
+            observations=(Observation(kind="no_reply", step=m),),
+        )
+        for k, texts in enumerate(PARAPHRASES)
+        for n, text in enumerate(texts)
+        for m in range(2)
+    ]
+    groups, left = clusters.cluster(found, "static")
+    assert sorted(i for g in groups for i in g) + left == list(range(16))
+    apart = {frozenset(i // 8 for i in g) for g in groups}
+    assert apart == {frozenset({0}), frozenset({1})}
+    assert clusters.cluster(found, "static") == (groups, left), "the same each time"
+
+
+def test_static_vectors_cost_in_proportion_to_the_failures():
+    found = list(failures(4_000))
+    clusters._static(found[:200])  # the imports, the tokenizer
+    times = []
+    for part in (found[:1_000], found):
+        begin = time.process_time()
+        clusters._static(part)
+        times.append(time.process_time() - begin)
+    assert times[1] < 12 * times[0], "four times the failures, quadratic would be sixteen"
+
+
+def test_an_unknown_kind_of_vectors_is_named():
+    with pytest.raises(UnknownName, match="tf-idf"):
+        clusters.kind_of("tf-idf")
+    assert clusters.kind_of("static") == "static"

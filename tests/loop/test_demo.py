@@ -43,6 +43,9 @@ def test_the_demo_ends_with_a_promoted_and_verified_manifest(tmp_path):
         ["harness", "eval"],
         ["harness", "promote"],
     ]
+    advised = [line for line in listener.lines if line.startswith("   advice: ")]
+    assert len(advised) == len(done.stages) + 1, "after each stage, and with the record"
+    assert any("systematic clusters are left" in line and "%" in line for line in advised)
     manifest = read_json(tmp_path / "shop" / "manifests" / f"{base.manifest}.json", Manifest)
     approvers = {a.by for a in manifest.predicate.approvals}
     assert approvers == {"the demo's user (by flag)"}
@@ -50,6 +53,9 @@ def test_the_demo_ends_with_a_promoted_and_verified_manifest(tmp_path):
         assert stage.edits
         assert set(stage.delta) >= {"accuracy", "effectiveness", "avg"}
         gained = stage.delta["avg"]["mean"] > 0
+        assert stage.credit
+        assert {c["mark"] for c in stage.credit} <= {"helped", "hurt", "cannot tell"}
+        assert all(c["fixed"] <= c["promised"] for c in stage.credit)
         assert (stage.manifest is not None) == (gained and stage.decision == "PASS")
     proposals = list((tmp_path / "shop").glob("proposal-*.yaml"))
     for path in proposals:

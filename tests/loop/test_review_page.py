@@ -109,6 +109,16 @@ def ask(told, path, *, method="GET", body=None, headers=None):
     return answer.status, answer.read().decode()
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_the_page_says_who_must_look_after_the_reviewer_of_a_public_channel(shop, public):
+    gate = f"{{name: approvals, kind: approvals, public: {str(public).lower()}}}"
+    (shop / "gates.yaml").write_text(f"schema: 1\ngates:\n  - {gate}\n")
+    with viewing(shop) as (_, where):
+        status, text = ask(where, "review/plan.yaml/")
+    assert status == 200
+    assert ("two other people must approve" in text) is public
+
+
 GOOD = {"hunk": "rules#1", "state": "accept", "by": "Ann"}
 
 

@@ -16,11 +16,14 @@ from harness_cli.evolution.propose.answers import (
     limit_edits,
     refusal_edits,
 )
+from harness_cli.evolution.propose.asking import asking_edits
 from harness_cli.evolution.propose.drafts import Ground
 from harness_cli.evolution.propose.guard import EDITS, LeakCheck, fault_of, within_budget
+from harness_cli.evolution.propose.lifting import lifted_edits
 from harness_cli.evolution.propose.lookups import tool_edits
 from harness_cli.evolution.propose.memory import Rejection, is_rejected
-from harness_cli.evolution.propose.routing import skill_edits
+from harness_cli.evolution.propose.narrowing import narrowed_edits
+from harness_cli.evolution.propose.routing import bold_triggers, kept_out_edits, skill_edits
 from harness_cli.evolution.propose.vocabulary import vocabulary_edits
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Edit
@@ -35,7 +38,15 @@ IDEAS: tuple[Callable[[Ground], Iterator[Edit | None]], ...] = (
     language_edit,
     limit_edits,
     claim_edits,
+    asking_edits,
 )
+BOLD: tuple[Callable[[Ground], Iterator[Edit | None]], ...] = (
+    lifted_edits,
+    kept_out_edits,
+    narrowed_edits,
+    bold_triggers,
+)
+"""Ideas that help in one harness and hurt in another: made only where edits are tried."""
 
 
 class Proposed(NamedTuple):
@@ -47,22 +58,33 @@ class Proposed(NamedTuple):
 
 def propose(ground: Ground, *, rejected: Iterable[Rejection] = (), most: int = EDITS) -> Proposed:
     """Edits for a diagnosis, most promising first. Deterministic."""
+    kept, dropped = candidates(ground, IDEAS, rejected=rejected)
+    chosen = within_budget(kept, most=most)
+    dropped += [
+        (e.id, f"beyond the budget of {counted(most, 'edit')}") for e in kept if e not in chosen
+    ]
+    return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
+
+
+def candidates(
+    ground: Ground,
+    ideas: Iterable[Callable[[Ground], Iterator[Edit | None]]],
+    *,
+    rejected: Iterable[Rejection] = (),
+) -> tuple[list[Edit], list[tuple[str, str]]]:
+    """Every edit the ideas make that may be proposed, and the others with the reason."""
     known = list(rejected)
     leaks = LeakCheck(s.comment for s in ground.seen)
     kept: list[Edit] = []
     dropped: list[tuple[str, str]] = []
-    for edit in (e for idea in IDEAS for e in idea(ground) if e is not None):
+    for edit in (e for idea in ideas for e in idea(ground) if e is not None):
         twice = any(edit.id == other.id for other in kept)
         fault = "its name is taken" if twice else _fault(ground, edit, leaks, known)
         if fault is None:
             kept.append(edit)
         else:
             dropped.append((edit.id, fault))
-    chosen = within_budget(kept, most=most)
-    dropped += [
-        (e.id, f"beyond the budget of {counted(most, 'edit')}") for e in kept if e not in chosen
-    ]
-    return Proposed(compatible(ground, chosen, dropped), tuple(dropped))
+    return kept, dropped
 
 
 def _fault(ground: Ground, edit: Edit, leaks: LeakCheck, known: list[Rejection]) -> str | None:

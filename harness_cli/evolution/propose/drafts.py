@@ -68,11 +68,13 @@ class Ground:
         return tuple(sorted((c for c, n in hit.items() if n), key=lambda c: (-hit[c], c)))
 
 
-def mine(ground: Ground, wanting: Sequence[str], others: Iterable[str]) -> list[str]:
+def mine(
+    ground: Ground, wanting: Sequence[str], others: Iterable[str], *, support: int = SUPPORT
+) -> list[str]:
     """Few phrases that mark the comments that want a change against those that do not."""
     texts = sorted({plain(t, ground.names) for t in wanting})  # the same words twice are one case
     rest = {plain(t, ground.names) for t in others}
-    found = contrast(texts, rest, min_support=SUPPORT, min_precision=PRECISION, limit=60)
+    found = contrast(texts, rest, min_support=support, min_precision=PRECISION, limit=60)
     return [p.text for p in cover(texts, found, limit=PHRASES)]
 
 

@@ -18,6 +18,10 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """Metric → mean difference and interval against the stage that was selected before."""
     fixed: int = 0
     broken: int = 0
+    credit: tuple[dict[str, Any], ...] = ()
+    """Each hunk's mark, with what it promised, what came of that and what broke."""
+    advice: str = ""
+    """Whether another stage is advised after this one."""
     decision: str = ""
     """What the gates said."""
     manifest: str | None = None

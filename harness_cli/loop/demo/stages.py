@@ -1,6 +1,7 @@
 """The stages of the demo: evaluate, diagnose, propose, confirm, apply, compare, promote."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,12 +10,16 @@ from harness_cli.evaluation.comparison import Comparison
 from harness_cli.evaluation.engine import Outcome, evaluate
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evolution.apply import Applied, apply
+from harness_cli.evolution.credit import Credit
+from harness_cli.evolution.crediting import credited, find_around
 from harness_cli.evolution.proposal_file import write_proposal
 from harness_cli.evolution.propose.make import make_proposal
 from harness_cli.evolution.propose.memory import remember
 from harness_cli.evolution.review import accept_by_script, decide
 from harness_cli.evolution.session import Examined, diagnose_run, examine, ground_of
+from harness_cli.loop.demo.figures import interval, percent, points
 from harness_cli.loop.demo.record import Narrator, Stage
+from harness_cli.loop.record import evolution_record
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Diagnosis, Proposal
 from harness_cli.release.session import Done, Wish, run_promotion
@@ -63,6 +68,7 @@ async def evolution_stage(loop: Loop, number: int) -> bool:
     applied = confirmed(loop, proposal, number)
     outcome = await measured(loop, applied.commit, applied.branch)
     comparison = compared(loop, outcome)
+    marks = await marked(loop, proposal)
     gained = gain(comparison) > 0
     done = await promoted(loop, outcome.run, write=gained)
     if not done.manifest:
@@ -78,6 +84,7 @@ async def evolution_stage(loop: Loop, number: int) -> bool:
         done,
         edits=tuple(f"{e.module}: {e.rationale}" for e in proposal.edits),
         comparison=comparison,
+        marks=marks,
         seconds=time.monotonic() - started,
     )
     return True
@@ -194,6 +201,20 @@ def compared(loop: Loop, outcome: Outcome) -> Comparison:
     return made
 
 
+async def marked(loop: Loop, proposal: Proposal) -> tuple[Credit, ...]:
+    """What each hunk promised beside what came of it, and its mark."""
+    loop.narrator.command("harness edit credit")
+    around = find_around(loop.project, proposal.id)
+    report = await credited(loop.project, around, say=lambda _: None)
+    loop.narrator.rows(
+        ["hunk", "promised", "came true", "broke", "mark"],
+        [[c.hunk, len(c.predicted), len(c.fixed), len(c.broken), c.mark] for c in report.credits],
+    )
+    told = Counter(c.mark for c in report.credits)
+    loop.narrator.say("   " + ", ".join(f"{n} {mark}" for mark, n in told.most_common()))
+    return report.credits
+
+
 def gain(comparison: Comparison) -> float:
     """The mean difference in AVG. The demo promotes gains only; a person may choose otherwise."""
     return next((m.paired.mean or 0.0 for m in comparison.metrics if m.metric == "avg"), 0.0)
@@ -236,9 +257,12 @@ def keep(
     *,
     edits: tuple[str, ...] = (),
     comparison: Comparison | None = None,
+    marks: tuple[Credit, ...] = (),
     seconds: float,
 ) -> None:
-    """Add the stage to the record; a promoted one is selected from now on."""
+    """Add the stage to the record, and say what is advised; a promoted one is selected now."""
+    _, advice = evolution_record(loop.project, evalset=EVALSET, split=SPLIT)
+    loop.narrator.say(f"   advice: {advice.action}: {'; '.join(advice.reasons)}")
     deltas: dict[str, Any] = {}
     for m in comparison.metrics if comparison else ():
         deltas[m.metric] = {"mean": m.paired.mean, "low": m.paired.low, "high": m.paired.high}
@@ -253,6 +277,12 @@ def keep(
             delta=deltas,
             fixed=len(comparison.fixed) if comparison else 0,
             broken=len(comparison.broken) if comparison else 0,
+            credit=tuple(
+                {"hunk": c.hunk, "mark": c.mark, "promised": len(c.predicted)}
+                | {"fixed": len(c.fixed), "broken": len(c.broken)}
+                for c in marks
+            ),
+            advice=advice.action,
             decision=done.outcome,
             manifest=done.manifest,
             seconds=round(seconds, 1),
@@ -260,18 +290,3 @@ def keep(
     )
     if done.manifest or loop.selected is None:
         loop.selected = outcome.run
-
-
-def percent(value: float | None) -> str:
-    """A share in percent."""
-    return "–" if value is None else f"{100 * value:.2f}"
-
-
-def points(value: float | None) -> str:
-    """A difference in percentage points."""
-    return "–" if value is None else f"{100 * value:+.2f}"
-
-
-def interval(found: Any) -> str:
-    """An interval in percent."""
-    return "–" if found is None else f"[{100 * found.low:.2f}, {100 * found.high:.2f}]"

@@ -4,7 +4,6 @@
 killed process goes on at the step it was in.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -12,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from harness_cli.records.reader import parse_json
+from harness_cli.store.appending import append_durably
 
 FILE = Path(".harness") / "evolve.jsonl"
 Kind = Literal[
@@ -32,6 +32,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     split: str = ""
     policy: str = ""
     limit: int | None = None
+    trials: int = 0
+    """Rollouts that each proposal may be tried with, out of what is authorised."""
     commit: str = ""
     branch: str = ""
     run: str = ""
@@ -68,18 +70,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 def append(root: Path, event: Event) -> None:
     """One event, durable when this returns. A line cut short by a kill is taken away first."""
-    path = root / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        old = os.read(fd, 1 << 30)
-        whole = old.rfind(b"\n") + 1
-        os.ftruncate(fd, whole)
-        os.lseek(fd, whole, os.SEEK_SET)
-        os.write(fd, msgspec.json.encode(event) + b"\n")
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    append_durably(root / FILE, msgspec.json.encode(event) + b"\n", mend=True)
 
 
 def read(root: Path) -> list[Event]:
@@ -116,7 +107,8 @@ def _after(old: Standing, event: Event) -> Standing:
                 return change(old, step="propose", now=now, selected=now, allowance=left)
             return change(old, step="choose", now=now, allowance=left)
         case "proposed":
-            return change(old, step="review", file=event.file)
+            left = max(0, old.allowance - event.items)
+            return change(old, step="review", file=event.file, allowance=left)
         case "applied":
             number = old.stages + 1
             now = Stage(number=number, commit=event.commit, branch=event.branch)
@@ -124,7 +116,8 @@ def _after(old: Standing, event: Event) -> Standing:
         case "chosen":
             return _chosen(old, event)
         case _:  # nothing to propose, or every hunk rejected
-            return change(old, step="choose")
+            left = max(0, old.allowance - event.items)
+            return change(old, step="choose", allowance=left)
 
 
 def _chosen(old: Standing, event: Event) -> Standing:

@@ -55,6 +55,7 @@ def begin(
     split: str | None,
     policy: str | None,
     limit: int | None,
+    trials: int = 0,
 ) -> None:
     """Start at the newest harness there is. Raises `UsageError` when nothing is committed."""
     repo = Repo.open(project.harness)
@@ -71,6 +72,7 @@ def begin(
             split=split or SPLIT,
             policy=name,
             limit=limit,
+            trials=trials,
             commit=commit,
         ),
     )
@@ -167,20 +169,30 @@ def _unfinished(project: Project, at: Standing, harness_id: str) -> RunFolder | 
 async def _propose(
     project: Project, at: Standing, say: Say, observe: Observe | None  # noqa: ARG001  one signature
 ) -> Waiting | None:  # fmt: skip
+    if at.allowance < at.begun.trials:
+        return Waiting(
+            step="propose",
+            stage=at.now.number,
+            why=f"trying edits with {counted(at.begun.trials, 'rollout')} was not allowed by a "
+            f"person ({at.allowance} left)",
+            command=f"harness evolve --authorise {at.begun.trials - at.allowance} --by NAME",
+        )
     seen = examine(project, RunStore(project.runs).get(at.now.run))
     diagnosis = diagnose_run(project, seen)
     say(f"stage {at.now.number}: {counted(diagnosis.failures, 'failure')} of {diagnosis.of}")
-    proposal = (
-        await make_proposal(project, seen, ground_of(seen, diagnosis), policy=None)
-    ).proposal
+    made = await make_proposal(
+        project, seen, ground_of(seen, diagnosis), policy=None, trials=at.begun.trials, say=say
+    )
+    proposal = made.proposal
     if not proposal.edits:
-        append(project.root, Event(kind="nothing", at=now(), reason=proposal.note))
+        event = Event(kind="nothing", at=now(), reason=proposal.note, items=made.spent)
+        append(project.root, event)
         return None
     path = project.root / f"{proposal.id}.yaml"
     write_proposal(path, proposal)
     append(
         project.root,
-        Event(kind="proposed", at=now(), proposal=proposal.id, file=path.name),
+        Event(kind="proposed", at=now(), proposal=proposal.id, file=path.name, items=made.spent),
     )
     return None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness_cli.errors import HarnessError, RepoError, Stale
-from harness_cli.evolution import apply as applier
+from harness_cli.errors import HarnessError
+from harness_cli.evolution.apply import base_files
 from harness_cli.evolution.failure import Failure
 from harness_cli.evolution.modifying import proposed_text
 from harness_cli.evolution.proposal_file import hunks
@@ -13,7 +13,6 @@ from harness_cli.evolution.session import choose_run, examine
 from harness_cli.evolution.show_hunk import diff_of, visible
 from harness_cli.records.diagnosis import Edit, Op, Proposal
 from harness_cli.store.project import Project
-from harness_cli.store.repo import Repo
 
 CASES = 5
 KINDS = {"+": "added", "-": "removed", "@": "place"}
@@ -30,11 +29,8 @@ class Background:
 
 def background(project: Project, proposal: Proposal) -> Background:
     """Read once per proposal. A run that is gone leaves the page without cases, the diffs stay."""
-    repo = Repo.open(project.harness)
-    try:
-        rev = proposal.base_commit or applier.find_base(project, repo, proposal)
-        files = {p: e.data for p, e in repo.files(rev, project.harness).items()}
-    except (RepoError, Stale):
+    files = base_files(project, proposal)
+    if files is None:
         return Background(None)
     try:
         seen = examine(project, choose_run(project, proposal.diagnosis))

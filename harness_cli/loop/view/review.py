@@ -19,7 +19,7 @@ from harness_cli.evolution.apply import is_stale
 from harness_cli.evolution.modifying import modified
 from harness_cli.evolution.proposal_file import HEAD, hunks, now, read_proposal, write_proposal
 from harness_cli.evolution.propose.memory import remember
-from harness_cli.evolution.review import decide, pending, replace_op
+from harness_cli.evolution.review import decide, pending, replace_op, second_eyes
 from harness_cli.loop.view.hunk_cards import Background, background, cards, earlier_ops
 from harness_cli.records.diagnosis import Decision, Proposal
 from harness_cli.store.locks import locked
@@ -114,6 +114,7 @@ class _Review:
             "open": len(pending(proposal)),
             "stale": is_stale(self.project, proposal) if proposal.edits else None,
             "reviewer": getpass.getuser(),
+            "eyes": second_eyes(self.project),
             "cards": cards(proposal, behind),
         }
 
