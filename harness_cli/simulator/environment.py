@@ -114,6 +114,7 @@ class Environment:
     ) -> None:
         self.shop, self.draws = shop, draws
         self.settings = checked(settings or Settings())
+        draws.refuse_share(self.settings.augmented)
         self._rewards, self._viewer = rewards, viewer
         self._policy_id = policy_id
         self._limits = msgspec.structs.replace(
@@ -142,7 +143,7 @@ class Environment:
         start = Start(seed, group if group is not None else f"seed-{seed}", rollout)
         self.episode = Episode(
             self.shop,
-            self.draws.of_group(start.group),
+            self.draws.of_group(start.group, self.settings.augmented),
             self.settings,
             start,
             viewer=self._viewer() if self._viewer else None,
@@ -216,7 +217,7 @@ class Environment:
             if self._task is not None:
                 await self._task
             return None
-        item = self._request_id()
+        item = self.item.id if self.item else ""
         number = self._calls.get(item, 0)
         self._calls[item] = number + 1
         return Observation(
@@ -227,14 +228,11 @@ class Environment:
             max_tokens=request.max_tokens,
         )
 
-    def _request_id(self) -> str:
-        assert self.episode is not None
-        return self.episode.current.id if self.episode.current else ""
-
     @property
     def item(self) -> Item | None:
         """The request at hand, with what is expected of it: for whoever trains, not the policy."""
-        return self.episode.current if self.episode else None
+        asked = self.episode.asked if self.episode else None
+        return asked.item if asked else None
 
     def _outcome(self, finished: Finished) -> Outcome:
         verdict, trajectory = finished.verdict, finished.trajectory

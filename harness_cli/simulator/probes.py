@@ -151,6 +151,7 @@ def shortened(trajectory: Trajectory) -> Trajectory:
     neither."""
     plain = without_clocks(msgspec.to_builtins(trajectory))
     plain.pop("versions")
+    plain.pop("harness_id")  # what hooks said stands in the steps; the set outlives an edit
     made = msgspec.convert(plain, Trajectory)
     steps = tuple(
         msgspec.structs.replace(

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from live_rooms import CALM, DRAWS, SHOP, STATE, calling, looks_up_link_2, play, played
 
+from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import UsageError
 from harness_cli.harness.load import state_from_files
 from harness_cli.judges.rewards.judge import RuleRewards
@@ -22,7 +23,7 @@ from harness_cli.simulator.live.faults import observed
 from harness_cli.simulator.live.replaying import replay
 from harness_cli.simulator.live.replicas import replicas
 from harness_cli.simulator.live.settings import Faults, Settings
-from harness_cli.simulator.live.states import Draws, check_group
+from harness_cli.simulator.live.states import Draws, augmented_by, check_group
 from harness_cli.simulator.live.stream import fingerprint
 
 
@@ -214,8 +215,9 @@ def test_a_state_is_drawn_once_for_a_group_and_recorded_and_judged_in_the_bases_
         asked_for.append(number)
         return made
 
-    draws = Draws(STATE, augment, share=0.5, pool=3, seed=1)
-    states = {g: draws.of_group(f"g-{g}") for g in range(40)}
+    draws = Draws(STATE, augment, pool=3, seed=1)
+    half = Settings(faults=CALM, augmented=0.5)
+    states = {g: draws.of_group(f"g-{g}", 0.5) for g in range(40)}
     augmented = [g for g, drawn in states.items() if drawn.augmented]
     assert 10 < len(augmented) < 30
     assert set(asked_for) <= {0, 1, 2}
@@ -227,10 +229,7 @@ def test_a_state_is_drawn_once_for_a_group_and_recorded_and_judged_in_the_bases_
         return calling((tool, {"link_id": 2})) if seen.call == 0 else "Link 2 is here."
 
     group = f"g-{augmented[0]}"
-    envs = [
-        play(7, host, Settings(faults=CALM), group=group, rollout=n, draws=draws)[0]
-        for n in range(3)
-    ]
+    envs = [play(7, host, half, group=group, rollout=n, draws=draws)[0] for n in range(3)]
     first = envs[0].finished[0]
     assert {c.name for c in first.trajectory.calls} == {"check_units_left"}
     assert {c.name for c in first.judged.calls} == {"get_inventory"}
@@ -249,7 +248,37 @@ def test_a_state_is_drawn_once_for_a_group_and_recorded_and_judged_in_the_bases_
 
 def test_a_share_of_augmented_groups_needs_something_that_makes_them():
     with pytest.raises(UsageError, match="nothing makes them"):
-        Draws(STATE, share=0.1)
+        Environment(SHOP, DRAWS, Settings(augmented=0.1))
+
+
+def test_states_of_the_augmentation_room_serve_groups_and_rewards_stay_in_the_bases_names():
+    draws = Draws(STATE, augmented_by(STATE), pool=2, seed=3)
+    chosen = Settings(faults=CALM, augmented=1.0)
+
+    def host_of(drawn):
+        renamed = Renaming(drawn.map)
+        tool, skill = renamed.tool("load_skill"), renamed.skill("item-qa")
+        given = renamed.arguments("load_skill", {"skill": skill})
+
+        def host(seen):
+            return calling((tool, given)) if seen.call == 0 else "Ask me anything you like."
+
+        return host
+
+    envs = [
+        play(7, host_of(draws.of_group(g, 1.0)), chosen, group=g, draws=draws,
+             rewards=RuleRewards())[0]
+        for g in "abcdefgh"
+    ]  # fmt: skip
+    ids = {e.finished[0].trajectory.harness_id for e in envs}
+    assert STATE.id not in ids
+    assert len(ids) == 2
+    for env in envs:
+        done = env.finished[0]
+        assert done.judged.skills_loaded == ("item-qa",)
+        assert done.judged.calls[0].name == "load_skill"
+        assert done.verdict.scores["skill_selection"] is not None
+        assert asyncio.run(replay(env.record(), SHOP, draws))
 
 
 def test_rewards_come_with_the_step_that_ends_a_request():

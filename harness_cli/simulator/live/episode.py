@@ -13,10 +13,9 @@ from harness_cli.judges.base import Judge
 from harness_cli.models.base import Policy
 from harness_cli.records.clocks import without_clocks
 from harness_cli.records.config import Limits
-from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import Verdict
-from harness_cli.runtime.agent import Agent
+from harness_cli.runtime.agent import Agent, Executor
 from harness_cli.runtime.loop import rollout
 from harness_cli.simulator.live.faults import faulty
 from harness_cli.simulator.live.replicas import replicas
@@ -69,8 +68,10 @@ class Episode:
         self.drawn, self.settings, self.start = drawn, settings, start
         self.viewer: Viewer = viewer or ScriptedViewer()
         self.stream = shop.stream(settings, start.seed, f"room-{start.seed}")
-        self.current: Item | None = None
+        self.asked: Asked | None = None
         """The request at hand."""
+        self.executors: dict[str, Executor] = {}
+        """What runs its tools, failures included."""
         self._rewards = rewards
         self._shop = shop
         self._limits = limits
@@ -110,15 +111,15 @@ class Episode:
             following = await self.viewer.next(following, made.trajectory, self.stream)
 
     async def _answer(self, agent: Agent, asked: Asked, number: int) -> Finished:
-        start, self.current = self.start, asked.item
+        start, self.asked = self.start, asked
         seed = f"{start.seed}/{start.group}/{start.rollout}/{number}"
-        executors = faulty(
+        self.executors = faulty(
             replicas(agent.state, asked.world),
             self.settings.faults,
             seed,
             tool_s=self._limits.tool_s,
         )
-        acting = replace(agent, executors=executors)
+        acting = replace(agent, executors=self.executors)
         acting.__dict__["prepared"] = agent.prepared  # depends on the state alone
         trajectory = await rollout(
             asked.item.request,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import UsageError
-from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.augmentation import AugmentationMap, Recipe
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
@@ -77,25 +77,30 @@ class Draws:
         base: HarnessState,
         augment: Augment | None = None,
         *,
-        share: float = 0.0,
         pool: int = POOL,
         seed: int = 0,
     ) -> None:
-        if share and augment is None:
-            raise UsageError(
-                "a share of groups is to run under augmented states, and nothing makes them",
-                hint="give `augment`, or `augmented: 0`",
-            )
         self.base = Drawn(base)
-        self.share = share
         self._augment = augment
         self._pool, self._seed = pool, seed
         self._made: OrderedDict[int, Drawn] = OrderedDict()
 
-    def of_group(self, group: str) -> Drawn:
-        """The state of a group: the same for each of its rollouts, in every process."""
+    def refuse_share(self, share: float) -> None:
+        """Raise `UsageError` where a share of groups is wanted that nothing makes states for."""
+        if share and self._augment is None:
+            raise UsageError(
+                "a share of groups is to run under augmented states, and nothing makes them",
+                hint="give `Draws` an `augment`, or set `augmented: 0`",
+            )
+
+    def of_group(self, group: str, share: float = 0.0) -> Drawn:
+        """The state of a group: the same for each of its rollouts, in every process.
+
+        `share` of all groups run under an augmented one (`Settings.augmented`).
+        """
+        self.refuse_share(share)
         rng = generator(self._seed, "state", group)
-        if self._augment is None or rng.random() >= self.share:
+        if rng.random() >= share:
             return self.base
         return self.numbered(rng.randrange(self._pool))
 
@@ -110,6 +115,14 @@ class Draws:
                 self._made.popitem(last=False)
         self._made.move_to_end(number)
         return self._made[number]
+
+
+def augmented_by(base: HarnessState, recipe: Recipe | None = None) -> Augment:
+    """Augmented states of a base by a recipe (`harness_cli.augmentation`), by number."""
+    from harness_cli.augmentation.states import augment
+
+    chosen = recipe or Recipe()
+    return lambda number: augment(base, chosen, number)
 
 
 def check_group(trajectories: Sequence[Trajectory], requests: Sequence[str]) -> None:
