@@ -3,15 +3,18 @@
 Every file appears whole or not at all; a folder without a manifest is no data set yet.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from harness_cli.evaluation.plan import run_versions
 from harness_cli.records.canonical import sha256, write_atomic, write_json
 from harness_cli.records.training import DataCard, DataFile, LeftOut
+from harness_cli.store.runs import atomic_file
 
 MANIFEST, LEFT_OUT, README = "manifest.json", "left_out.jsonl", "README.md"
 _encode = msgspec.json.Encoder().encode
@@ -23,6 +26,49 @@ def lines_of(rows: Iterable[Any]) -> bytes:
     return b"".join(_encode(row) + b"\n" for row in rows)
 
 
+class Streamed:
+    """A file that is written row by row: what a million rows need is one of them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._rows = self._bytes = self._longest = self._trained = 0
+
+    def add(self, row: Any, *, tokens: int, trained: int) -> None:
+        """One row of so many tokens."""
+        data = _encode(row) + b"\n"
+        self._file.write(data)
+        self._digest.update(data)
+        self._rows += 1
+        self._bytes += len(data)
+        self._longest = max(self._longest, tokens)
+        self._trained += trained
+
+    @property
+    def written(self) -> DataFile:
+        """What has been written so far."""
+        return DataFile(
+            rows=self._rows,
+            sha256=self._digest.hexdigest(),
+            bytes=self._bytes,
+            longest=self._longest,
+            trained=self._trained,
+        )
+
+
+@contextmanager
+def streamed(path: Path) -> Iterator[Streamed]:
+    """A file of rows that appears whole when the block ends, or not at all when it raises."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as file:
+        yield Streamed(file)
+
+
+def unfinished(folder: Path) -> None:
+    """Take the manifest away: until there is a new one the folder is no data set."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+
+
 def write_data_set(
     folder: Path,
     card: DataCard,
@@ -30,23 +76,20 @@ def write_data_set(
     left_out: Sequence[LeftOut],
     *,
     reading: str,
-    lengths: Mapping[str, tuple[int, int]] | None = None,
+    written: Mapping[str, DataFile] | None = None,
 ) -> DataCard:
     """Write rows, what was left out, README and manifest; gives back the card with its files.
 
-    `reading` is the part of the README on how the files are read; `lengths` are (longest row,
-    tokens with loss) of tokenised files.
+    `reading` is the part of the README on how the files are read; `written` are files that stand
+    there already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    made: dict[str, DataFile] = {}
+    unfinished(folder)
+    made = dict(written or {})
     for name, rows in {**files, LEFT_OUT: left_out}.items():
         data = lines_of(rows)
         write_atomic(folder / name, data)
-        longest, trained = (lengths or {}).get(name, (None, None))
-        made[name] = DataFile(
-            rows=len(rows), sha256=sha256(data), bytes=len(data), longest=longest, trained=trained
-        )
+        made[name] = DataFile(rows=len(rows), sha256=sha256(data), bytes=len(data))
     for stale in folder.glob("*.jsonl"):
         if stale.name not in made:
             stale.unlink()

@@ -6,6 +6,7 @@ Every candidate and every lesson is either a row or a line of `left_out.jsonl` w
 """
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.item import Item
 from harness_cli.records.training import (
     DataCard,
+    DataFile,
     LeftOut,
     Provenance,
     SftJob,
@@ -29,7 +31,7 @@ from harness_cli.records.verdict import ItemResult
 from harness_cli.store.project import Project
 from harness_cli.store.runs import Key
 from harness_cli.training.conversation import Conversation, conversation_of, pruned
-from harness_cli.training.data_set import counted_reasons, write_data_set
+from harness_cli.training.data_set import counted_reasons, streamed, unfinished, write_data_set
 from harness_cli.training.masking import Masked, Order, Tools, mask_all
 from harness_cli.training.readings import SFT
 from harness_cli.training.rejection import kept_whole, rejected
@@ -153,41 +155,62 @@ def _row(made: Lesson, tools: list[dict[str, Any]] | None, origin: Provenance) -
 
 @dataclass(slots=True)
 class Tokenised:
-    """The lessons that could be masked, as tokens."""
+    """What became of the lessons as tokens."""
 
-    rows: list[TokenisedRow] = field(default_factory=list)
+    kept: set[str] = field(default_factory=set)
+    """Ids of the rows that could be masked."""
+    files: dict[str, DataFile] = field(default_factory=dict)
     masks: Counter[str] = field(default_factory=Counter)
     template_sha256: str = ""
     tokenizer_sha256: str = ""
 
 
-def tokenise(found: Lessons, tools: Tools, job: SftJob, *, processes: int = 1) -> Tokenised:
-    """Tokens and labels of every lesson; one that cannot be masked is left out with its reason.
+def tokenise(
+    found: Lessons, tools: Tools, job: SftJob, folder: Path, *, processes: int = 1
+) -> Tokenised:
+    """Write tokens and labels of every lesson; what cannot be masked is left out with its reason.
 
     Raises `HarnessError` naming the longest row where rows are over the limit and the job does not
-    say to drop them: a row cut in the middle would teach half an answer.
+    say to drop them (a row cut in the middle would teach half an answer), and where no row is left.
     """
     template, tokenizer = tools.open()
     made = Tokenised(template_sha256=template.sha256, tokenizer_sha256=tokenizer.sha256)
     long: list[tuple[int, str]] = []
-    all_masked = mask_all(tools, found.orders, processes=processes)
-    for row, result in zip(found.rows, all_masked, strict=True):
-        if isinstance(result, str):
-            _leave(found, row, "cannot be masked", result)
-        elif (length := len(result.row.input_ids)) > job.max_tokens:
-            long.append((length, row.id))
-            _leave(found, row, "over long", f"{length} tokens")
-        else:
-            made.rows.append(_tokens(row, result))
-            made.masks[result.method] += 1
-            made.masks["other context"] += not result.same_context
-    if long and job.over_long == "refuse":
-        longest, name = max(long)
-        raise HarnessError(
-            f"{len(long)} rows are longer than {job.max_tokens} tokens; `{name}` has {longest}",
-            hint=f"max_tokens: {longest}, or over_long: drop; the teacher's work is kept",
-        )
+    with ExitStack() as stack:
+        files = {
+            student: stack.enter_context(streamed(folder / f"{student}.tokens.jsonl"))
+            for student in dict.fromkeys(job.students)
+        }
+        all_masked = mask_all(tools, found.orders, processes=processes)
+        for row, result in zip(found.rows, all_masked, strict=True):
+            if isinstance(result, str):
+                _leave(found, row, "cannot be masked", result)
+            elif (length := len(result.row.input_ids)) > job.max_tokens:
+                long.append((length, row.id))
+                _leave(found, row, "over long", f"{length} tokens")
+            else:
+                made.kept.add(row.id)
+                made.masks[result.method] += 1
+                made.masks["other context"] += not result.same_context
+                tokens = _tokens(row, result)
+                trained = sum(label >= 0 for label in tokens.labels)
+                files[row.student].add(tokens, tokens=length, trained=trained)
+        if long and job.over_long == "refuse":
+            longest, name = max(long)
+            raise HarnessError(
+                f"{len(long)} rows are longer than {job.max_tokens} tokens; `{name}` has {longest}",
+                hint=f"max_tokens: {longest}, or over_long: drop; the teacher's work is kept",
+            )
+        _refuse_empty(found, len(made.kept))
+        made.files = {f"{name}.tokens.jsonl": file.written for name, file in files.items()}
     return made
+
+
+def _refuse_empty(found: Lessons, rows: int) -> None:
+    if not rows:
+        reasons = counted_reasons(found.left_out).items()
+        said = ", ".join(f"{n} × {reason}" for reason, n in reasons)
+        raise HarnessError(f"no row is left of {found.candidates} candidates: {said}")
 
 
 def _leave(found: Lessons, row: SftRow, reason: str, detail: str) -> None:
@@ -219,16 +242,19 @@ def write_sft(
 ) -> DataCard:
     """Filter, prune, tokenise and write a teacher's work. Raises where no row is left."""
     found = lessons_of(taught, job)
-    tokenised = None
+    unfinished(folder)
+    tokenised = Tokenised(kept={row.id for row in found.rows})
+    _refuse_empty(found, len(tokenised.kept))
     if job.template is not None:
         where = project.root / job.template
         tools = Tools(where, project.root / job.tokenizer if job.tokenizer else where)
-        tokenised = tokenise(found, tools, job, processes=processes)
-    reasons = counted_reasons(found.left_out)
-    if not (tokenised.rows if tokenised else found.rows):
-        said = ", ".join(f"{n} × {reason}" for reason, n in reasons.items())
-        raise HarnessError(f"no row is left of {found.candidates} candidates: {said}")
-    files, lengths = _files(found, tokenised, job)
+        tokenised = tokenise(found, tools, job, folder, processes=processes)
+    files = {
+        f"{student}.jsonl": [
+            row for row in found.rows if row.student == student and row.id in tokenised.kept
+        ]
+        for student in dict.fromkeys(job.students)
+    }
     names = [n for n in taught.names if n != ORIGINAL]
     card = DataCard(
         kind="sft",
@@ -242,33 +268,14 @@ def write_sft(
         judge=taught.judge,
         job=msgspec.to_builtins(job),
         candidates=found.candidates,
-        left_out=reasons,
+        left_out=counted_reasons(found.left_out),
         retries=dict(sorted(found.retries.items())),
-        template_sha256=tokenised.template_sha256 if tokenised else "",
-        tokenizer_sha256=tokenised.tokenizer_sha256 if tokenised else "",
-        masks=dict(sorted(tokenised.masks.items())) if tokenised else {},
+        template_sha256=tokenised.template_sha256,
+        tokenizer_sha256=tokenised.tokenizer_sha256,
+        masks=dict(sorted(tokenised.masks.items())),
         notes=_notes(taught, found),
     )
-    return write_data_set(folder, card, files, found.left_out, reading=SFT, lengths=lengths)
-
-
-def _files(
-    found: Lessons, tokenised: Tokenised | None, job: SftJob
-) -> tuple[dict[str, list[Any]], dict[str, tuple[int, int]]]:
-    files: dict[str, list[Any]] = {}
-    lengths: dict[str, tuple[int, int]] = {}
-    kept = {row.id for row in tokenised.rows} if tokenised else None
-    for student in dict.fromkeys(job.students):
-        files[f"{student}.jsonl"] = [
-            row for row in found.rows if row.student == student and (kept is None or row.id in kept)
-        ]
-        if tokenised is not None:
-            rows = [row for row in tokenised.rows if row.student == student]
-            name = f"{student}.tokens.jsonl"
-            files[name] = list(rows)
-            longest = max((len(r.input_ids) for r in rows), default=0)
-            lengths[name] = longest, sum(label >= 0 for r in rows for label in r.labels)
-    return files, lengths
+    return write_data_set(folder, card, files, found.left_out, reading=SFT, written=tokenised.files)
 
 
 def _notes(taught: Taught, found: Lessons) -> tuple[str, ...]:
