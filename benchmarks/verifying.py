@@ -53,9 +53,9 @@ def release(root: Path, n: int) -> str:
     """A promotion whose evidence holds `n` items; its manifest's id."""
     from harness_cli.records.manifest import Approval
     from harness_cli.release.candidate import named_run, pair_of_run, read_gates
+    from harness_cli.release.clock import now
     from harness_cli.release.gather import candidate, gather
     from harness_cli.release.promote import promote
-    from harness_cli.release.rollback import now
     from harness_cli.store.project import Project
 
     project = Project.find(root)

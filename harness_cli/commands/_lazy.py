@@ -28,6 +28,7 @@ COMMANDS = {
     "log": "The evolution record: stages, changes, scores, diagnosis",
     "manifest": "Verify, show, diff, list release manifests",
     "incidents": "Guardrail hits, retries, fallbacks, suppressed replies by version",
+    "cron": "A verb as a job: lock, maximum runtime, last success",
     "runs": "List, show, prune runs",
     "evalset": "Digest, check, seal and export evalsets",
     "augment": "Augmented harness states that keep the task, for training and evals",

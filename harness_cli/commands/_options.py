@@ -1,7 +1,7 @@
 """Options that every verb has, under one spelling."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,6 +10,10 @@ Folder = Annotated[
     Path, typer.Option("-C", "--directory", metavar="DIR", help="Run as if started in DIR.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only results.")]
+Waits = Annotated[
+    Literal["wait", "skip", "fail"],
+    typer.Option("--if-locked", help="Where another process switches: wait a minute, or 12."),
+]
 HERE = Path()
 
 

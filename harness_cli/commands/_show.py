@@ -28,6 +28,15 @@ def emit_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def skipped(exc: Exception, if_locked: str, *, as_json: bool) -> None:
+    """What `--if-locked skip` says instead of failing; any other word raises the exception."""
+    if if_locked != "skip":
+        raise exc
+    if as_json:
+        emit_json({"skipped": str(exc)})
+    note(f"skipped: {exc}")
+
+
 def line(text: str = "") -> None:
     """One line of data."""
     sys.stdout.write(_shown(text) + "\n")

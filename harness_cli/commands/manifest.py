@@ -9,6 +9,7 @@ from harness_cli.commands._completing import channel_names, manifest_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 if TYPE_CHECKING:
+    from harness_cli.records.manifest import Approval
     from harness_cli.store.project import Project
 
 app = typer.Typer(
@@ -166,13 +167,28 @@ def sign(
 
 
 @app.command()
-def show(name: Name, directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
-    """What a manifest binds."""
+def show(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Default: what the channel serves.", autocompletion=manifest_names),
+    ] = None,
+    channel: Annotated[
+        str | None,
+        typer.Option(help="Whose; default: the project's.", autocompletion=channel_names),
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """What a manifest binds, who approved it, and what its gates said."""
     from harness_cli.commands._show import emit_json, line, table
     from harness_cli.release.channels import read_manifest
+    from harness_cli.release.serves import manifest_of
     from harness_cli.store.project import Project
 
-    manifest = read_manifest(Project.find(directory).manifests, name)
+    project = Project.find(directory)
+    name = name or manifest_of(project, channel or project.config.channel)
+    manifest = read_manifest(project.manifests, name)
     if as_json:
         emit_json(manifest)
         return
@@ -185,12 +201,19 @@ def show(name: Name, directory: Folder = HERE, as_json: Json = False, quiet: Qui
         ["modules", len(bound.inventory)],
         ["judge", bound.judge.get("id")],
         ["incumbent", bound.incumbent],
-        ["approved by", ", ".join(a.by for a in bound.approvals)],
+        *(["approved by", _approval(a)] for a in bound.approvals),
+        ["edited by", ", ".join(bound.authors or ()) or "nobody since the base"],
     ]
     table(["bound", "value"], rows, title=bound.id)
     if not quiet:
         line()
         table(["gate", "outcome", "summary"], [[g.name, g.outcome, g.summary] for g in bound.gates])
+
+
+def _approval(approval: "Approval") -> str:
+    told = "by signature" if approval.signature else "by name"
+    comment = f": {approval.comment}" if approval.comment else ""
+    return f"{approval.by}, {approval.at}, {told}{comment}"
 
 
 @app.command()

@@ -7,7 +7,7 @@ import typer
 
 from harness_cli.commands._completing import channel_names, run_ids
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
-from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, Waits
 
 app = typer.Typer(
     cls=DefaultGroup, rich_markup_mode=None, help="Gates, approvals, manifest, channel switch."
@@ -27,6 +27,12 @@ Key = Annotated[
         help="SSH key that signs; a public one is looked up in ssh-agent.",
     ),
 ]
+Cost = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="USD", help="Of each run it makes; the next call goes on."),
+]
+Tokens = Annotated[int | None, typer.Option(min=1, help="Of each run, in and out.")]
+Seconds = Annotated[float | None, typer.Option(min=0, help="Of each run.")]
 
 
 @app.command(name=DEFAULT)
@@ -43,15 +49,26 @@ def promote(
     ] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Decide on the runs there are.")] = False,
     sign: Key = None,
+    if_locked: Waits = "wait",
+    max_cost: Cost = None,
+    max_tokens: Tokens = None,
+    max_seconds: Seconds = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Gates, approvals, manifest, channel switch."""
+    """Gates, approvals, manifest, channel switch.
+
+    Exit 10 FAIL, 11 INCONCLUSIVE, 3 waits for an approval, 12 locked or drifted, 13 budget.
+    """
     import asyncio
 
     from harness_cli.commands._progress import progress
+    from harness_cli.commands._show import skipped, step_summary
+    from harness_cli.errors import Locked
+    from harness_cli.evaluation.gate import Budget
     from harness_cli.release.candidate import named_run
+    from harness_cli.release.commit import Lock
     from harness_cli.release.session import Wish, run_promotion
     from harness_cli.store.project import Project
 
@@ -63,9 +80,16 @@ def promote(
         write=not dry_run,
         measure=not (no_run or plan),
         key=sign and directory / sign.expanduser(),
+        lock=Lock(if_locked=if_locked),
+        budget=Budget(cost=max_cost, tokens=max_tokens, seconds=max_seconds),
     )
-    with progress(quiet=quiet or as_json) as observe:
-        done = asyncio.run(run_promotion(project, wish, observe))
+    try:
+        with progress(quiet=quiet or as_json) as observe:
+            done = asyncio.run(run_promotion(project, wish, observe))
+    except Locked as exc:
+        skipped(exc, if_locked, as_json=as_json)
+        return
+    step_summary(markdown(done))
     show(done, as_json=as_json, quiet=quiet)
     if done.exit_code and not plan:
         raise typer.Exit(done.exit_code)
@@ -115,11 +139,9 @@ def bisect_axes(
     plan: Annotated[
         bool, typer.Option("--plan", help="What would be run and what it costs; nothing is.")
     ] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(metavar="USD", help="Of each run; the next call goes on.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Of each run, in and out.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Of each run.")] = None,
+    max_cost: Cost = None,
+    max_tokens: Tokens = None,
+    max_seconds: Seconds = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -162,6 +184,26 @@ def show_bisection(done: Any, *, as_json: bool, quiet: bool) -> None:
     if "carries it" in done.verdict and not quiet:
         axis = "--harness" if "harness" in done.verdict else "--policy"
         note(f"\nback: harness rollback {done.channel} {axis}")
+
+
+def markdown(done: Any) -> str:
+    """The gates as a table, for the page that a CI shows of a job."""
+    rows = [(g.name, g.outcome, g.summary, g.needs) for g in done.gates]
+    lines = [
+        f"## harness promote: {done.outcome}",
+        "",
+        f"`{done.policy}` in harness `{done.harness[:12]}` for channel `{done.channel}`"
+        + (f", promoted as `{done.manifest}`" if done.manifest else ""),
+        "",
+        "| gate | outcome | summary | needs |",
+        "| --- | --- | --- | --- |",
+        *("| " + " | ".join(_cell(text) for text in row) + " |" for row in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
 
 def show(done: Any, *, as_json: bool, quiet: bool) -> None:

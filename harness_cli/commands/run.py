@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness_cli.commands._completing import item_ids, policy_names
+from harness_cli.commands._completing import channel_names, item_ids, policy_names
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 from harness_cli.records.counting import counted
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness_cli.records.item import Item
     from harness_cli.records.request import Request
     from harness_cli.records.trajectory import Trajectory
+    from harness_cli.release.serves import Serves
     from harness_cli.runtime.agent import Agent
     from harness_cli.store.project import Project
 
@@ -43,6 +44,12 @@ def run(
     ] = None,
     room: Annotated[str | None, typer.Option(help="Live room; default: the first.")] = None,
     private: Annotated[bool, typer.Option("--private", help="A private message.")] = False,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            help="What this channel serves, not the working files.", autocompletion=channel_names
+        ),
+    ] = None,
     log: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Append each answered request to a serving log."),
@@ -62,7 +69,8 @@ def run(
     project = Project.find(directory)
     asked = _asked(project, text, item, room, private=private)
     write = _writer(within(directory, log))
-    done = asyncio.run(_run(project, asked, agent, policy, chat=chat, show=not quiet, write=write))
+    serves = _serves(project, channel, policy)
+    done = asyncio.run(_run(project, asked, agent, serves, chat=chat, show=not quiet, write=write))
     if done is None:
         return
     _show(done, as_json=as_json, quiet=quiet)
@@ -96,7 +104,7 @@ async def _run(
     project: "Project",
     asked: "tuple[Request, Catalogue, Item | None]",
     kind: Literal["harness", "react", "bare"],
-    policy: str | None,
+    serves: "Serves",
     *,
     chat: bool,
     show: bool,
@@ -107,15 +115,20 @@ async def _run(
     from harness_cli.evaluation.agents import for_item, open_agent
     from harness_cli.harness.load import load_state
     from harness_cli.runtime.loop import rollout
+    from harness_cli.serving.rooms import open_room
 
     request, world, item = asked
-    state = load_state(project)
+    state = load_state(project, serves.commit)
     observe = show_seen if show else None
-    opened = open_agent(project, state, policy, world=world, profile="production", kind=kind)
+    opened = open_agent(project, state, serves.policy, world=world, profile="production", kind=kind)
     async with opened as agent:
+        serves.check(agent.policy.id, agent.state.id)
         await _warm_up(agent)
         if chat:
-            await _chat(agent, request, world, observe, write)
+            about = {"policy_id": agent.policy.id, "harness_id": agent.state.id}
+            name = request.room.id or "room"
+            with open_room(project.root, name=name, channel=serves.channel, **about):
+                await _chat(agent, request, world, observe, write)
             return None
         if item is not None:
             agent = for_item(agent, item)
@@ -128,6 +141,18 @@ async def _run(
         )
         await write(done)
         return done
+
+
+def _serves(project: "Project", channel: str | None, policy: str | None) -> "Serves":
+    """What is run: the working files, or what both switches of a channel select."""
+    from harness_cli.errors import UsageError
+    from harness_cli.release.serves import Serves, served_by
+
+    if channel is None:
+        return Serves(policy=policy)
+    if policy is not None:
+        raise UsageError("a channel names its policy: --policy is for the working files")
+    return served_by(project, channel)
 
 
 def _writer(log: Path | None) -> "Callable[[Trajectory], Awaitable[None]]":

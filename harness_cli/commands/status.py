@@ -37,9 +37,17 @@ def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False
         line("no channel serves anything yet")
     if found.live:
         table(
-            ["served", "reports", "desired", "agrees", "at"],
+            ["served", "policy", "desired", "harness", "desired", "agrees", "at"],
             [
-                [s.name, s.policy or "does not answer", s.desired, _yes(s.agrees), s.url]
+                [
+                    s.name,
+                    s.policy or "does not answer",
+                    s.desired,
+                    (s.harness or "–")[:12],
+                    (s.desired_harness or "–")[:12],
+                    _yes(s.agrees),
+                    s.url,
+                ]
                 for s in found.live
             ],
         )

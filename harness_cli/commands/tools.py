@@ -72,7 +72,8 @@ def check_tools(
     before = mcp_lock.read_lock(project.harness)
     if server is not None:
         before = McpLock(servers={a: t for a, t in before.servers.items() if a == server})
-    listing = mcp_lock.list_servers(servers, catalogue=project.evalsets / "catalogue", only=server)
+    catalogue = project.evalsets / "catalogue"
+    listing = mcp_lock.list_servers(servers, catalogue=catalogue, only=server, complete=False)
     found = mcp_lock.changes(before, asyncio.run(listing))
     if as_json:
         emit_json({"drift": bool(found), "changes": found})

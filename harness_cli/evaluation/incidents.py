@@ -1,6 +1,5 @@
 """What guardrails caught and what had to be repaired, counted by version and by day."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import msgspec
 
 from harness_cli.errors import UsageError
 from harness_cli.evaluation.results import hooks_fired
+from harness_cli.records.durations import seconds_of
 from harness_cli.records.served import Served
 from harness_cli.records.trajectory import Route, Trajectory
 from harness_cli.store.runs import RunFolder
@@ -20,8 +20,6 @@ AXES = ("harness", "policy", "day")
 """What incidents may be counted by; a day is one of UTC."""
 BAD_KEPT = 100
 """So many damaged lines are named; all of them are counted."""
-_AGO = re.compile(r"(\d{1,6})\s*(s|m|h|d|w)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 Event = tuple[datetime | None, str, str, int, Counter[str]]
 """(when, harness, policy, rollouts, incidents)."""
 
@@ -197,10 +195,10 @@ def span_of(since: str | None, until: str | None, now: datetime) -> Span:
 
 def instant(option: str, text: str, now: datetime) -> datetime:
     """`24h` before `now`, a day (its midnight), or an instant; UTC where no offset is named."""
-    ago = _AGO.fullmatch(text.strip())
+    ago = seconds_of(text)
     try:
-        if ago:
-            return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
+        if ago is not None:
+            return now - timedelta(seconds=ago)
         found = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise UsageError(

@@ -1,13 +1,14 @@
 """Where things stand: what serves, what waits for whom, which pairs are proven."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from harness_cli.records.counting import counted
 from harness_cli.release.channels import list_channels, list_manifests, pair_of, proven_pairs
 from harness_cli.serving.jobs import jobs
+from harness_cli.serving.rooms import rooms
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 
@@ -59,15 +60,26 @@ class EvaluatedPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """A served policy, and whether it is the one that its channel wants."""
+    """A process that serves, and whether that is what its channel wants.
+
+    An endpoint of `harness serve up` is a policy alone; a live room is a policy in a harness.
+    """
 
     name: str
     url: str
+    """Where an endpoint listens; `pid N` of a live room."""
+    kind: Literal["policy", "room"] = "policy"
+    channel: str = ""
+    """What it is held against: the channel it was told to serve, else the project's."""
     policy: str | None
     """The id that the process itself reports; None where it does not answer."""
     desired: str | None
-    """What the project's channel wants served."""
+    """The policy that the channel wants served."""
+    harness: str | None = None
+    """The harness that the process reports; None where it serves none."""
+    desired_harness: str | None = None
     agrees: bool
+    """On every axis that it serves."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,17 +153,37 @@ def evaluated(project: Project, pairs: Mapping[tuple[str, str], str]) -> tuple[E
 
 def live(project: Project, channels: Sequence[Switches]) -> tuple[Live, ...]:
     """What the processes started by `harness serve up` report, beside what is desired."""
-    wanted = {c.channel: c.policy for c in channels}.get(project.config.channel)
+    known = {c.channel: c for c in channels}
     found = []
     for job, state in jobs(project.root):
         served = health(job.url) if state == "up" else None
+        wanted = known.get(project.config.channel)
+        desired = wanted.policy if wanted else None
         found.append(
             Live(
                 name=job.name,
                 url=job.url,
+                channel=project.config.channel,
                 policy=served,
-                desired=wanted,
-                agrees=served is not None and served == wanted,
+                desired=desired,
+                agrees=served is not None and served == desired,
+            )
+        )
+    for room in rooms(project.root):
+        name = room.channel or project.config.channel
+        wanted = known.get(name)
+        pair = (wanted.policy, wanted.harness) if wanted else (None, None)
+        found.append(
+            Live(
+                name=room.name,
+                url=f"pid {room.pid}",
+                kind="room",
+                channel=name,
+                policy=room.policy_id,
+                desired=pair[0],
+                harness=room.harness_id,
+                desired_harness=pair[1],
+                agrees=(room.policy_id, room.harness_id) == pair,
             )
         )
     return tuple(found)

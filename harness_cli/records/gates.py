@@ -32,6 +32,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     p95_s: Positive | msgspec.UnsetType = msgspec.UNSET
     """Bound of a latency gate on the 95th percentile, held by the upper end of its interval."""
     warm_up: Count = 10
+    max_age_days: Positive | msgspec.UnsetType = msgspec.UNSET
+    """Evidence that is older when the gate decides does not pass: the run of a measured gate, the
+    calibration of a `judge` gate. Decided as of the day of the manifest, for ever."""
     must_pass: tuple[str, ...] = ()
     """Tags, categories or ids of items that may not regress at all."""
     base_policy: str | msgspec.UnsetType = msgspec.UNSET

@@ -8,10 +8,9 @@ from harness_cli.errors import UsageError
 from harness_cli.records.manifest import Approval
 from harness_cli.release.candidate import Pair
 from harness_cli.release.channels import list_manifests, read_channel
-from harness_cli.release.clock import refuse_clock
+from harness_cli.release.clock import now, refuse_clock
 from harness_cli.release.people import approval_payload, check_approval
 from harness_cli.release.promote import record_approval
-from harness_cli.release.rollback import now
 from harness_cli.release.signing import signed_by, trust_of
 from harness_cli.release.ssh import APPROVAL, sign
 from harness_cli.store.project import Project

@@ -98,7 +98,7 @@ def evidence_rows(facts: Facts) -> list[Evidence]:
                     need=run.need,
                     report_sha256=run.report_sha256,
                     evidence_sha256=lines_sha256(run.lines),
-                    started=run.config.started if run.config else "",
+                    started=run.config.started if run.config else run.started,
                     fresh=run.fresh,
                 )
             )

@@ -8,6 +8,7 @@ from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import RunConfig
+from harness_cli.release.clock import now, too_old
 from harness_cli.release.evidence import RunEvidence, line_of
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder, RunStore
@@ -90,16 +91,27 @@ def is_candidates(config: RunConfig) -> bool:
 def run_for(project: Project, gate: Gate, pair: Pair, named: RunFolder | None) -> RunFolder | None:
     """The run that a gate of this pair rests on: the named one, else the largest, else the newest.
 
-    A latency gate takes runs of the `replay` profile only (METHODS §1).
+    One that is too old for the gate comes behind all others. A latency gate takes runs of the
+    `replay` profile only (METHODS §1).
     """
-    if named is not None and fits(gate, pair, named.config()):
+    at = now()
+    if (
+        named is not None
+        and fits(gate, pair, named.config())
+        and not too_old(gate, named.config().started, at)
+    ):
         return named
     found = [
         run
         for run in RunStore(project.runs).list()
         if fits(gate, pair, run.config()) and run.status() == "complete"
     ]
-    return max(found, key=lambda run: (planned(run.config()), run.id), default=None)
+
+    def rank(run: RunFolder) -> tuple[bool, int, str]:
+        config = run.config()
+        return not too_old(gate, config.started, at), planned(config), run.id
+
+    return max(found, key=rank, default=None)
 
 
 def fits(gate: Gate, pair: Pair, config: RunConfig) -> bool:
@@ -137,4 +149,5 @@ def evidence_of(run: RunFolder) -> RunEvidence:
         evalset=config.evalset.name,
         evalset_digest=config.evalset.digest,
         report_sha256=sha256(run.canonical.read_bytes()) if run.canonical.is_file() else "",
+        started=config.started,
     )

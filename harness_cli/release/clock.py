@@ -1,9 +1,12 @@
 """Dates of a release: a clock that was set back must not reorder what is on record."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from harness_cli.errors import Stale
+from harness_cli.records.gates import Gate
 from harness_cli.records.manifest import Approval, Channel, Manifest, Predicate
 from harness_cli.release.checks import Check
 
@@ -18,6 +21,25 @@ def moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else None
+
+
+def now() -> str:
+    """This second, in UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def age_days(began: str, at: str) -> float | None:
+    """Days from one instant to another; None where either is none."""
+    one, two = moment(began), moment(at)
+    return None if one is None or two is None else (two - one) / timedelta(days=1)
+
+
+def too_old(gate: Gate, began: str, at: str) -> bool:
+    """Whether evidence of that day is older than a gate takes. An unknown day is too old."""
+    if gate.max_age_days is msgspec.UNSET:
+        return False
+    age = age_days(began, at)
+    return age is None or age > gate.max_age_days
 
 
 def later(a: str, b: str) -> bool:

@@ -14,7 +14,9 @@ async def drifted_tools(project: Project, state: HarnessState | None) -> tuple[s
     from harness_cli.runtime.mcp_lock import changes, list_servers
 
     try:
-        listed = await list_servers(state.mcp, catalogue=project.evalsets / "catalogue")
+        listed = await list_servers(
+            state.mcp, catalogue=project.evalsets / "catalogue", complete=False
+        )
     except HarnessError:
         return None
     return tuple(f"{c.server}.{c.tool} {c.what}" for c in changes(state.lock, listed))

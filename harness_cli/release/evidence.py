@@ -29,6 +29,7 @@ class RunEvidence:
     evalset: str = ""
     evalset_digest: str = ""
     report_sha256: str = ""
+    started: str = ""
 
 
 def line_of(run: str, result: ItemResult) -> EvidenceLine:

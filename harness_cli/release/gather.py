@@ -15,6 +15,7 @@ from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manife
 from harness_cli.records.reader import parse_json, read_text
 from harness_cli.release.candidate import MEASURED, Pair, evidence_of, planned, run_for
 from harness_cli.release.channels import manifest_names, read_channel, read_manifest
+from harness_cli.release.clock import now, too_old
 from harness_cli.release.evidence import RunEvidence, read_evidence
 from harness_cli.release.gates.facts import Facts
 from harness_cli.release.manifest import runs_by_gate
@@ -85,11 +86,12 @@ def state_of(project: Project, pair: Pair) -> HarnessState | None:
 
 def missing(candidate: Candidate) -> list[tuple[Gate, str]]:
     """Gates whose runs do not exist yet: (gate, `candidate` or `incumbent`)."""
-    wanted = []
+    wanted, at = list[tuple[Gate, str]](), now()
     for gate in candidate.gates.gates:
         if gate.kind not in MEASURED:
             continue
-        if run_for(candidate.project, gate, candidate.pair, candidate.named) is None:
+        run = run_for(candidate.project, gate, candidate.pair, candidate.named)
+        if run is None or too_old(gate, run.config().started, at):
             wanted.append((gate, "candidate"))
         elif (
             gate.kind != "latency"
@@ -129,6 +131,7 @@ def gather(
         incumbent_runs=old,
         base_runs=base,
         incumbent=candidate.incumbent.predicate.id if candidate.incumbent else None,
+        at=now(),
         subject=subject,
         approvals=approvals,
         authors=authors_of(candidate) or (),

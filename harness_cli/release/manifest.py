@@ -147,6 +147,7 @@ def gates_again(
             base_runs=runs_by_gate(manifest, lines, "base"),
             incumbent=bound.incumbent,
             judge=bound.judge,
+            at=bound.created,
         ),
         kinds=kinds,
     )
@@ -171,6 +172,7 @@ def runs_by_gate(
                 evalset=evidence.evalset,
                 evalset_digest=evidence.evalset_digest,
                 fresh=evidence.fresh,
+                started=evidence.started,
             )
     return found
 

@@ -1,17 +1,22 @@
 """Run what the gates still need, but only while a PASS is still possible."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
-from harness_cli.evaluation.engine import evaluate
-from harness_cli.evaluation.evalsets import load_header
+from harness_cli.errors import Locked, Stale
+from harness_cli.evaluation.engine import Outcome, evaluate
+from harness_cli.evaluation.evalsets import choose_split, load_header
+from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.release.candidate import PROMOTE, Pair, run_for
 from harness_cli.release.gates.judging import rests_on_judge
 from harness_cli.release.gather import Candidate, missing
+from harness_cli.store.runs import RunFolder, RunStore
+
+UNBOUNDED = Budget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +104,52 @@ def hopeless(results: tuple[GateResult, ...], wanted: list[Needed]) -> list[str]
     ]
 
 
-async def measure(candidate: Candidate, wanted: list[Needed], observe: Observe | None) -> None:
-    """Make the missing runs, one after another. An unfinished one raises as `harness eval` does."""
+async def measure(
+    candidate: Candidate, wanted: list[Needed], observe: Observe | None, budget: Budget = UNBOUNDED
+) -> None:
+    """Make the missing runs, one after another, or go on with what was begun of them.
+
+    `budget` bounds each. An unfinished one raises as `harness eval` does.
+    """
     for need in wanted:
-        outcome = await evaluate(candidate.project, need.options, observe=observe)
+        begun = unfinished(candidate, need)
+        outcome = await made(candidate, need, begun, budget, observe)
         outcome.check()
+
+
+async def made(
+    candidate: Candidate,
+    need: Needed,
+    begun: RunFolder | None,
+    budget: Budget,
+    observe: Observe | None,
+) -> Outcome:
+    """A run, gone on with where it was begun and is still the same run."""
+    project, fresh = candidate.project, replace(need.options, budget=budget)
+    if begun is not None:
+        again = EvalOptions(resume=begun, command=PROMOTE, budget=budget)
+        try:
+            return await evaluate(project, again, observe=observe)
+        except Locked:
+            raise
+        except Stale:  # a policy, a judge or a file has changed since
+            pass
+    return await evaluate(project, fresh, observe=observe)
+
+
+def unfinished(candidate: Candidate, need: Needed) -> RunFolder | None:
+    """A run that an earlier promotion began for this and did not end: a budget, a kill."""
+    wanted = need.options
+    header = load_header(candidate.project, str(wanted.evalset))
+    asked = (wanted.evalset, choose_split(header, wanted.split), wanted.harness)
+    for run in RunStore(candidate.project.runs).list():
+        config = run.config()
+        same = (
+            config.command[:2] == PROMOTE
+            and (config.evalset.name, config.evalset.split, config.harness_commit) == asked
+            and (config.policy, config.profile) == (wanted.policy, wanted.profile)
+            and config.limit == wanted.limit
+        )
+        if same and run.status() not in ("complete", "running"):
+            return run
+    return None

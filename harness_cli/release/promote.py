@@ -1,7 +1,7 @@
 """Promotion: gates, then evidence, manifest and switch, in an order that a crash cannot break."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness_cli.errors import Stale
@@ -63,6 +63,7 @@ def promote(
     with what serves now, while nobody else can switch; without it `Stale` is raised. So it is when
     the clock stands before what is on record.
     """
+    facts = replace(facts, at=at)  # what `verify` decides again with is the manifest's own day
     judged = judge_candidate(candidate, facts)
     if not judged.decision.promotes:
         return judged
@@ -76,6 +77,7 @@ def promote(
                     hint="`harness promote` again compares with what it serves now",
                 )
             candidate, facts = anew(candidate)
+            facts = replace(facts, at=at)
             judged = judge_candidate(candidate, facts)
             if not judged.decision.promotes:
                 return judged

@@ -1,7 +1,5 @@
 """A channel's switches back to a proven pair, as one commit."""
 
-from datetime import UTC, datetime
-
 from harness_cli.errors import RepoError
 from harness_cli.records.manifest import Channel
 from harness_cli.release.channels import (
@@ -11,17 +9,24 @@ from harness_cli.release.channels import (
     rolled_back,
     write_channel,
 )
-from harness_cli.release.commit import channels_locked, commit_channel
+from harness_cli.release.clock import now
+from harness_cli.release.commit import WAIT, Lock, channels_locked, commit_channel
 from harness_cli.store.checkin import refuse_busy
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
 
 def roll_back(
-    project: Project, name: str, *, axes: frozenset[str], by: str | None, reason: str
+    project: Project,
+    name: str,
+    *,
+    axes: frozenset[str],
+    by: str | None,
+    reason: str,
+    lock: Lock = WAIT,
 ) -> Channel:
     """The channel after the rollback; written and committed. See `channels.rolled_back`."""
-    with channels_locked(project, "harness rollback"):
+    with channels_locked(project, "harness rollback", lock):
         refuse_busy(project.manifests)
         before = read_channel(project.manifests, name)
         manifests = list_manifests(project.manifests)
@@ -47,8 +52,3 @@ def who(project: Project) -> str:
         return Repo.open(project.root).ask("config", "user.name") or "unknown"
     except RepoError:
         return "unknown"
-
-
-def now() -> str:
-    """This second, in UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

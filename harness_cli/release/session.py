@@ -5,12 +5,14 @@ from pathlib import Path
 
 import msgspec
 
+from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.noise import forecast
 from harness_cli.evaluation.progress import Observe
 from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Approval
 from harness_cli.records.noise import GateOutlook
 from harness_cli.release.candidate import pair_of_run, read_gates
+from harness_cli.release.clock import now
 from harness_cli.release.commit import WAIT, Lock
 from harness_cli.release.costing import Cost, cost_text, estimate
 from harness_cli.release.drift import drifted_tools
@@ -22,9 +24,9 @@ from harness_cli.release.gather import (
     gather,
     read_approvals,
 )
-from harness_cli.release.measure import Needed, hopeless, measure, needed
+from harness_cli.release.measure import UNBOUNDED, Needed, hopeless, measure, needed
 from harness_cli.release.promote import Promotion, judge_candidate, promote, record_approval
-from harness_cli.release.rollback import now, who
+from harness_cli.release.rollback import who
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder, RunStore
 
@@ -42,6 +44,8 @@ class Wish:
     """Signs the manifest and its tag."""
     lock: Lock = WAIT
     """Where another process switches at the moment."""
+    budget: Budget = UNBOUNDED
+    """Of each run that is made for a gate."""
 
 
 class MissingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,10 +93,10 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
     if wanted and lost:
         hint = f"nothing more was run: {', '.join(lost)} cannot be changed by it"
     elif wanted and wish.measure:
-        await measure(chosen, wanted, observe)
+        await measure(chosen, wanted, observe, wish.budget)
         again = needed(chosen)  # a measured candidate shows what its incumbent still lacks
         if again:
-            await measure(chosen, again, observe)
+            await measure(chosen, again, observe, wish.budget)
         wanted = needed(chosen)
         facts = gather(chosen, drift=drift, approvals=approvals)
     if wish.write and not wish.plan:

@@ -16,7 +16,7 @@ from harness_cli.records.manifest import Manifest
 from harness_cli.release.bound_calibration import check_calibration, judge_trees
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.checks import Check, compared
-from harness_cli.release.clock import check_dates
+from harness_cli.release.clock import check_dates, now
 from harness_cli.release.gates.facts import Facts
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.manifest import (
@@ -27,7 +27,6 @@ from harness_cli.release.manifest import (
 )
 from harness_cli.release.people import authors, signed_keys
 from harness_cli.release.reading import raw
-from harness_cli.release.rollback import now
 from harness_cli.release.signing import check_signatures, read_signed, trust_of
 from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project

@@ -8,7 +8,7 @@ import msgspec
 from harness_cli.errors import BadFile, UnknownName
 from harness_cli.harness.tools import tool_digest
 from harness_cli.records.canonical import write_json
-from harness_cli.records.harness import McpFile, McpLock, McpServer, Tool
+from harness_cli.records.harness import LockedTool, McpFile, McpLock, McpServer, Tool
 from harness_cli.records.reader import read_json, read_yaml
 from harness_cli.runtime.mcp import McpExecutor, locked
 
@@ -23,7 +23,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     tool: str
     what: str
-    """added, removed or changed."""
+    """added, removed, renamed, changed, or `lock edited by hand`. A tool that is another name's
+    equal in all else is renamed: `tool` is its locked name."""
     keys: dict[str, tuple[Any, Any]] = {}
     """Key → what was locked, what is listed now."""
 
@@ -55,9 +56,17 @@ def write_lock(harness: Path, lock: McpLock) -> Path:
 
 
 async def list_servers(
-    servers: dict[str, McpServer], *, catalogue: Path, only: str | None = None
+    servers: dict[str, McpServer],
+    *,
+    catalogue: Path,
+    only: str | None = None,
+    complete: bool = True,
 ) -> McpLock:
-    """What every server (or `only` one) lists now, as a lock. `ToolError` when one fails."""
+    """What every server (or `only` one) lists now, as a lock. `ToolError` when one fails.
+
+    A tool that `mcp.yaml` names and no server lists is a `BadFile`, but where the listing is held
+    against a lock (`complete=False`): there it has gone, which is what the lock is for.
+    """
     if only is not None and only not in servers:
         raise UnknownName.of("MCP server", only, servers)
     chosen = {alias: s for alias, s in servers.items() if only in (None, alias)}
@@ -66,17 +75,19 @@ async def list_servers(
         found = {alias: await executor.tools(alias) for alias in sorted(chosen)}
     finally:
         await executor.close()
-    _all_there(chosen, found)
+    _all_there(chosen, found, complete=complete)
     return McpLock(servers={a: {t.name: locked(t, a) for t in tools} for a, tools in found.items()})
 
 
-def _all_there(servers: dict[str, McpServer], found: dict[str, list[Tool]]) -> None:
+def _all_there(
+    servers: dict[str, McpServer], found: dict[str, list[Tool]], *, complete: bool
+) -> None:
     """Every tool that `mcp.yaml` names is listed, and no name stands under two servers."""
     owner: dict[str, str] = {}
     for alias, tools in found.items():
         names = {t.name for t in tools}
         missing = [name for name in servers[alias].tools if name not in names]
-        if missing:
+        if missing and complete:
             raise BadFile(f"{SERVERS}: the server `{alias}` lists no `{missing[0]}`")
         for name in sorted(names):
             if name in owner:
@@ -92,7 +103,12 @@ def changes(lock: McpLock, now: McpLock) -> list[Change]:
     found: list[Change] = []
     for alias in sorted({*lock.servers, *now.servers}):
         before, after = lock.servers.get(alias, {}), now.servers.get(alias, {})
-        for name in sorted({*before, *after}):
+        renamed = _renamed(before, after)
+        found += [
+            Change(server=alias, tool=old, what="renamed", keys={"name": (old, new)})
+            for old, new in renamed.items()
+        ]
+        for name in sorted({*before, *after} - {*renamed, *renamed.values()}):
             if name not in after:
                 found.append(Change(server=alias, tool=name, what="removed"))
             elif name not in before:
@@ -102,6 +118,18 @@ def changes(lock: McpLock, now: McpLock) -> list[Change]:
             elif before[name].sha256 != after[name].sha256:
                 keys = _keys(before[name].tool, after[name].tool)
                 found.append(Change(server=alias, tool=name, what="changed", keys=keys))
+    return found
+
+
+def _renamed(before: dict[str, LockedTool], after: dict[str, LockedTool]) -> dict[str, str]:
+    """Old name → new name of tools that went and came and are equal in all but their names."""
+    came = {name: after[name].tool for name in sorted(after.keys() - before.keys())}
+    found: dict[str, str] = {}
+    for old in sorted(before.keys() - after.keys()):
+        for new, tool in came.items():
+            if new not in found.values() and _keys(before[old].tool, tool).keys() == {"name"}:
+                found[old] = new
+                break
     return found
 
 

@@ -61,6 +61,7 @@ class ServedPolicy:
                 "status": "ok",
                 "policy": self.name,
                 "policy_id": self.policy.id,
+                "harness_id": None,  # the harness runs at the client
                 "uptime_s": round(time.time() - self.started, 1),
                 "requests": self.requests,
                 "failures": self.failures,

@@ -182,7 +182,7 @@ def job_named(root: Path, name: str | None) -> Job:
 
 def state_of(job: Job) -> State:
     """Whether the very process that wrote the state file still runs."""
-    same = job.boot_id == boot_id() and _begun(job.pid) == job.begun
+    same = job.boot_id == boot_id() and begun_of(job.pid) == job.begun
     return "up" if same else "stale"
 
 
@@ -207,7 +207,7 @@ def forget(paths: JobPaths, job: Job) -> None:
 
 def this_process() -> tuple[int, str, int]:
     """(pid, boot id, start in clock ticks) of this process."""
-    return os.getpid(), boot_id(), _begun(os.getpid())
+    return os.getpid(), boot_id(), begun_of(os.getpid())
 
 
 def tail(path: Path, count: int) -> list[str]:
@@ -220,7 +220,7 @@ def tail(path: Path, count: int) -> list[str]:
         return []
 
 
-def _begun(pid: int) -> int:
+def begun_of(pid: int) -> int:
     """When a process began; 0 when there is none, -1 when it is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

@@ -44,8 +44,10 @@ def boot_id() -> str:
 @contextmanager
 def locked(
     path: Path, *, what: str, if_locked: IfLocked = "fail", timeout_s: float | None = None
-) -> Iterator[None]:
-    """Hold the lock file `path` for a while.
+) -> Iterator[int]:
+    """Hold the lock file `path` for a while; gives its descriptor.
+
+    A child that inherits the descriptor holds the lock as well, until it ends.
 
     Raises `Locked` (exit 12) naming the holder when another process has it and `if_locked` is
     `fail` or `skip` (the caller of `skip` takes that for "nothing to do"), or when `wait` took
@@ -59,7 +61,7 @@ def locked(
         file.write(msgspec.json.encode(holder))
         file.flush()
         try:
-            yield
+            yield file.fileno()
         finally:
             file.truncate(0)
 

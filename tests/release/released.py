@@ -10,9 +10,9 @@ from harness_cli.loop.scaffold import make_project
 from harness_cli.records.manifest import Approval
 from harness_cli.release.candidate import named_run, pair_of_run, read_gates
 from harness_cli.release.checks import Check
+from harness_cli.release.clock import now
 from harness_cli.release.gather import Candidate, candidate, gather, read_approvals
 from harness_cli.release.promote import Promotion, promote, record_approval
-from harness_cli.release.rollback import now
 from harness_cli.release.session import compared_anew
 from harness_cli.release.signing import trust_of
 from harness_cli.release.ssh import Trust

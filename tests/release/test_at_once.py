@@ -15,9 +15,10 @@ from released import chosen, edited, git, measured_project, promoted, wrong
 from harness_cli.errors import HarnessError, RepoError, Stale
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.release.clock import now
 from harness_cli.release.gather import gather, read_approvals
 from harness_cli.release.promote import promote
-from harness_cli.release.rollback import now, roll_back
+from harness_cli.release.rollback import roll_back
 from harness_cli.release.session import compared_anew
 from harness_cli.release.verify import verified, verify
 from harness_cli.store.project import Project

@@ -17,9 +17,10 @@ from harness_cli.loop.scaffold import make_project
 from harness_cli.records.manifest import Approval
 from harness_cli.release.candidate import named_run, pair_of_run, read_gates
 from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.release.clock import now
 from harness_cli.release.gather import candidate, gather, read_approvals
 from harness_cli.release.promote import Promotion, promote, record_approval
-from harness_cli.release.rollback import now, roll_back
+from harness_cli.release.rollback import roll_back
 from harness_cli.release.verify import verified, verify
 from harness_cli.store.project import Project
 

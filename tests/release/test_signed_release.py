@@ -26,11 +26,11 @@ from harness_cli.errors import Stale, UsageError
 from harness_cli.records.manifest import Approval
 from harness_cli.release.approving import approve
 from harness_cli.release.channels import list_manifests, read_channel
+from harness_cli.release.clock import now
 from harness_cli.release.gather import gather, read_approvals
 from harness_cli.release.later import sign_later
 from harness_cli.release.people import approval_payload
 from harness_cli.release.promote import judge_candidate, record_approval
-from harness_cli.release.rollback import now
 from harness_cli.release.signing import trust_of
 from harness_cli.release.ssh import APPROVAL, sign
 from harness_cli.store.project import Project

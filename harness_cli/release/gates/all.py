@@ -21,8 +21,9 @@ def run_gates(
     gates: GatesFile, facts: Facts, *, kinds: Collection[str] | None = None
 ) -> tuple[GateResult, ...]:
     """Every gate's answer, in the file's order, or those of some kinds only."""
-    return tuple(
-        judging.advised(gate, gates, facts, KINDS[gate.kind](gate, facts))
-        for gate in gates.gates
-        if kinds is None or gate.kind in kinds
-    )
+    found = []
+    for gate in gates.gates:
+        if kinds is None or gate.kind in kinds:
+            said = judging.advised(gate, gates, facts, KINDS[gate.kind](gate, facts))
+            found.append(standing.aged(gate, facts, said))
+    return tuple(found)

@@ -21,6 +21,8 @@ class Facts:
     """Runs of the base policy of a capability gate that names one."""
     incumbent: str | None = None
     """Manifest in force, if any."""
+    at: str = ""
+    """When it is decided; how old evidence is, is counted from here."""
     subject: str = ""
     """Digest of the candidate pair: what an approval speaks of."""
     approvals: tuple[Approval, ...] = ()

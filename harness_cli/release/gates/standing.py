@@ -1,10 +1,34 @@
 """Gates on how the candidate stands rather than how it scores: tools, provenance, people."""
 
+import msgspec
+
 from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.records.manifest import Approval
+from harness_cli.release.clock import age_days, too_old
 from harness_cli.release.gates.facts import Facts, result
 from harness_cli.release.people import is_author, names_of
+
+
+def aged(gate: Gate, facts: Facts, found: GateResult) -> GateResult:
+    """A pass on evidence that is older than the gate takes is none."""
+    if found.outcome != "PASS" or gate.max_age_days is msgspec.UNSET:
+        return found
+    run = facts.runs.get(gate.name)
+    if run is not None:
+        what, began = f"run `{run.run}`", run.started
+        needs = f"harness eval {gate.evalset}" + (" --profile replay" * (gate.kind == "latency"))
+    elif gate.kind == "judge" and facts.judge.get("calibration"):
+        what, began = "the judge's calibration", str(facts.judge["calibration"].get("at", ""))
+        needs = f"harness judge calibrate --judge {facts.judge.get('name')}"
+    else:
+        return found
+    if not too_old(gate, began, facts.at):
+        return found
+    age = age_days(began, facts.at)
+    told = "of an unknown day" if age is None else f"{age:.1f} days old"
+    summary = f"{what} is {told}, more than {gate.max_age_days:g}"
+    return msgspec.structs.replace(found, outcome="INCONCLUSIVE", summary=summary, needs=needs)
 
 
 def tools(gate: Gate, facts: Facts) -> GateResult:
