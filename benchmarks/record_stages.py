@@ -14,8 +14,8 @@ repository and the two run folders, less their journals.
 With `--chain`: base, then stage after stage on dev alone, each from the diagnosis of the selected
 one, with N rollouts spent on trying edits (12,000) and every edit that is proposed accepted by
 this script; a stage is selected where AVG rose. OUT gets `chain.json` and the project as it was
-left. When no more is to be changed, `--confirm` opens the sealed split, for the base and the
-selected stage.
+left; more stages go on from there. When no more is to be changed, `--confirm` opens the sealed
+split, for the base and the selected stage.
 """
 
 import argparse
@@ -131,13 +131,16 @@ def classes(project: Path, run_folder: Path) -> list[dict]:
 
 
 def chain(out: Path, *, stages: int, trials: int) -> int:
-    """Base and stages on dev alone; what was found goes into `chain.json`."""
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    project = make(out)
-    base = run(project, "live_stream_qa")
-    told = {"base": base.name, "selected": base.name, "branch": "main", "stages": []}
-    for number in range(1, stages + 1):
+    """Base and stages on dev alone; what was found goes into `chain.json`, and on from there."""
+    project = out / "shop"
+    if (out / "chain.json").exists():
+        told = json.loads((out / "chain.json").read_text())
+    else:
+        out.mkdir(parents=True)
+        project = make(out)
+        base = run(project, "live_stream_qa").name
+        told = {"base": base, "selected": base, "branch": "main", "stages": []}
+    for number in range(len(told["stages"]) + 1, stages + 1):
         stage = next_stage(project, told, number, trials)
         if stage is None:
             break
@@ -150,8 +153,8 @@ def chain(out: Path, *, stages: int, trials: int) -> int:
             break
     runs = project / ".harness" / "runs"
     selected = runs / told["selected"]
-    if selected != base:
-        told["dev"] = compared(project, base, selected)
+    if told["selected"] != told["base"]:
+        told["dev"] = compared(project, runs / told["base"], selected)
     told["left"] = classes(project, selected)
     keep(out, told)
     print(json.dumps({k: told.get(k) for k in ("branch", "dev", "left")}, indent=2))

@@ -71,9 +71,15 @@ def edit(
 
     from harness_cli.commands import _editing as editing
     from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.errors import UsageError
     from harness_cli.records.counting import counted
     from harness_cli.store.project import Project
 
+    if trials and (judge is not None or by_hand):
+        raise UsageError(
+            "--trials goes neither with --judge nor with --by-hand",
+            hint="trials roll a host's items out; others are measured afterwards",
+        )
     project = Project.find(directory)
     folder = _folder(project, judge)
     if by_hand:

@@ -288,6 +288,13 @@ def test_e_opens_the_editor_at_a_real_terminal(shop, tmp_path):
     git(shop.root, "branch", "-D", branch)
 
 
+@pytest.mark.parametrize("other", [("--judge", "final"), ("--by-hand",)])
+def test_trials_are_for_a_run_of_the_host_alone(shop, other):
+    done = harness(shop, "edit", "--trials", "10", *other)
+    assert done.returncode == 2
+    assert "--trials goes neither" in done.stderr
+
+
 def test_edits_by_hand(shop, tmp_path):
     editor = tmp_path / "ed.sh"
     editor.write_text("#!/bin/sh\nsed -i 's/short/very short/' \"$1/fallback.md\"\n")
