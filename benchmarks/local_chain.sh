@@ -14,30 +14,10 @@ home=$(cd "$(dirname "$0")/.." && pwd)
 harness=${HARNESS:-$home/.venv/bin/harness}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/harness-local-XXXXXX")
 export XDG_STATE_HOME=$folder/state OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=1
-bad=0
-
-# step CODES VERB…: run it, add its row, remember its exit code; CODES are those it may end with.
-step() {
-    local codes=" $1 " times
-    shift
-    echo "\$ harness $*" >>"$folder/log"
-    TIMEFORMAT='%R %U %S'
-    times=$({ time nice "$harness" "$@" >>"$folder/log" 2>&1; echo "$?" >"$folder/rc"; } 2>&1 | tail -1)
-    rc=$(cat "$folder/rc")
-    awk -v step="harness $*" -v rc="$rc" -v times="$times" 'BEGIN {
-        split(times, t, " ")
-        printf "| `%s` | %s | %.2f | %.2f |\n", step, rc, t[1] / 60, (t[2] + t[3]) / 60
-    }'
-    case $codes in *" $rc "*) ;; *) bad=1; echo "unexpected exit code $rc: $folder/log" >&2 ;; esac
-}
+. "$home/benchmarks/local_steps.sh"
 
 evaluate=(eval live_stream_qa --policy "$policy" --limit "$items")
-processor=$(awk -F': ' '/^model name/ { print $2; exit }' /proc/cpuinfo 2>/dev/null)
-echo "$(uname -s) $(uname -m), ${processor:-unknown processor}, $(getconf _NPROCESSORS_ONLN) cores,"
-echo "OMP_NUM_THREADS=$OMP_NUM_THREADS; load average$(uptime | sed 's/.*average[s]*://') at the beginning."
-echo
-echo "| step | exit | wall minutes | CPU minutes |"
-echo "| --- | --- | --- | --- |"
+head_of_table
 cd "$folder" || exit 1
 step 0 init x
 cd x || exit 1

@@ -30,6 +30,7 @@ from harness_cli.models.builtin.scene import Offer, Scene, Turn
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.vectors import open_vectors
 from harness_cli.models.identity import policy_id
+from harness_cli.models.local_verdict import Case, Judging, open_case
 from harness_cli.records.canonical import canonical_json, sha256
 from harness_cli.records.chat import ChatReply, ChatRequest, RawToolCall, Usage
 from harness_cli.records.config import PolicyConfig
@@ -125,9 +126,18 @@ class _Mind:
         self._read_tokens = 0
 
     def act(self, stopped: Callable[[], bool]) -> dict[str, Any]:
-        """Fields of the reply: a call, or generated text."""
+        """Fields of the reply: calls, or generated text."""
+        case = open_case(self._request, self._scene)
+        if case is not None:
+            return self._judge(case, stopped)
         call = self._call() if self._request.tools else None
-        return self._reply(stopped) if call is None else self._calling(*call)
+        return self._reply(stopped) if call is None else self._calling([call])
+
+    def _judge(self, case: Case, stopped: Callable[[], bool]) -> dict[str, Any]:
+        judging = Judging(self._model, case, self._scene, self._turn, self._choose)
+        calls = judging.calls(demand(self._scene, self._turn).skills, stopped)
+        self._read_tokens += judging.read
+        return self._calling(calls, judging.written) if calls else self._reply(stopped)
 
     def _call(self) -> tuple[str, dict[str, Any]] | None:
         scene, turn = self._scene, self._turn
@@ -170,14 +180,18 @@ class _Mind:
         names = [*described]
         return names[max(range(len(names)), key=lambda i: (round(scores[i], 3), -i))]
 
-    def _calling(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        call = RawToolCall(
-            id=f"call_{len(self._request.messages)}_0",
-            name=name,
-            arguments=canonical_json(arguments).decode(),
+    def _calling(self, calls: list[tuple[str, dict[str, Any]]], written: int = 0) -> dict[str, Any]:
+        made = tuple(
+            RawToolCall(
+                id=f"call_{len(self._request.messages)}_{n}",
+                name=name,
+                arguments=canonical_json(arguments).decode(),
+            )
+            for n, (name, arguments) in enumerate(calls)
         )
-        usage = Usage(input_tokens=self._read_tokens, output_tokens=len(self._model.ids(name)))
-        return {"tool_calls": (call,), "finish_reason": "tool_calls", "usage": usage}
+        written += sum(len(self._model.ids(call.name)) for call in made)
+        usage = Usage(input_tokens=self._read_tokens, output_tokens=written)
+        return {"tool_calls": made, "finish_reason": "tool_calls", "usage": usage}
 
     def _reply(self, stopped: Callable[[], bool]) -> dict[str, Any]:
         messages = _talk(self._scene, self._turn) if self._request.tools else _plain(self._request)
