@@ -8,18 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness_cli.commands._dropping import show_drops
 from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, step_summary, table
 from harness_cli.errors import Locked, UsageError
 from harness_cli.evaluation import noise_text
 from harness_cli.evaluation import report as shown
+from harness_cli.evaluation.aa_pair import OPTION, is_half, options_of_other, other_half
 from harness_cli.evaluation.engine import Outcome, evaluate
 from harness_cli.evaluation.noise import measured_with
-from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions
+from harness_cli.evaluation.rejudge import is_another_judge, rejudge, resume_rejudged
 from harness_cli.evaluation.rescore import rescore_with
 from harness_cli.records.noise import Noise
 from harness_cli.records.run import Report
 from harness_cli.store.project import Project
+from harness_cli.store.runs import RunFolder, RunStore
 
 log = logging.getLogger("harness.evaluation")
 ERRORS_SHOWN = 5
@@ -37,8 +41,8 @@ def evaluate_all(
 ) -> None:
     """One run an evalset (two with `aa`), in order; an unfinished one ends the command."""
     _check(evalsets, options, aa=aa, junit_file=junit_file)
-    outcomes = []
-    for chosen in _asked(evalsets, options, aa=aa):
+    outcomes: list[Outcome] = []
+    for chosen in _asked(project, evalsets, options, aa=aa):
         outcome = _evaluate(project, chosen, quiet=quiet)
         if outcome is None:
             continue
@@ -52,39 +56,85 @@ def evaluate_all(
             break
     noise = _noise(project, outcomes, aa=aa)
     if as_json:
-        emit_json(_as_json([o.report for o in outcomes], noise if aa else []))
-    for outcome in outcomes:
-        outcome.check()
+        paired = [floor for floor in noise if len(floor.runs) > 1]
+        emit_json(_as_json([o.report for o in outcomes], paired))
     for floor in noise if not as_json else ():
-        show_noise(floor, aa=aa)
+        show_noise(floor, aa=len(floor.runs) > 1)
+    for outcome in outcomes if not as_json else ():
+        show_drops(project, outcome.run)
+    for outcome in outcomes:
+        for words in _unpaired(project, outcome):
+            note(words)
+        outcome.check()
 
 
 def _check(
     evalsets: Sequence[str], options: EvalOptions, *, aa: bool, junit_file: Path | None
 ) -> None:
-    if options.resume is not None and (len(evalsets) > 1 or aa):
+    if options.resume is not None and len(evalsets) > 1:
         raise UsageError("--resume goes on with one run")
+    if options.rescore is not None and aa:
+        raise UsageError("--rescore makes no rollouts, so no pair of runs", hint="leave out --aa")
     if junit_file is not None and (len(evalsets) > 1 or aa):
         raise UsageError("--junit writes one file, so it takes one run")
 
 
-def _asked(evalsets: Sequence[str], options: EvalOptions, *, aa: bool) -> Iterator[EvalOptions]:
+def _asked(
+    project: Project, evalsets: Sequence[str], options: EvalOptions, *, aa: bool
+) -> Iterator[EvalOptions]:
     names: list[str | None] = [*evalsets] or [None]
     seed = options.seed or 0
+    said = tuple(sys.argv[1:])
+    command = (*said, OPTION) if aa and OPTION not in said else said
     for name in names:
-        chosen = replace(options, evalset=name, command=tuple(sys.argv[1:]))
+        chosen = replace(options, evalset=name, command=command)
         yield chosen
-        if aa:  # repeats of the first run have the seeds right behind its own
+        if aa and options.resume is not None:
+            yield from _rest_of_pair(project, options.resume, chosen)
+        elif aa:  # repeats of the first run have the seeds right behind its own
             yield replace(chosen, seed=seed + (options.repeat or 1))
+
+
+def _rest_of_pair(
+    project: Project, resumed: RunFolder, options: EvalOptions
+) -> Iterator[EvalOptions]:
+    """What is left of an A/A once one of its runs is whole."""
+    other = other_half(RunStore(project.runs), resumed)
+    if other is None:
+        yield options_of_other(resumed.config(), options)
+    elif other.status() != "complete":
+        yield replace(options, resume=other, seed=None)
 
 
 def _noise(project: Project, outcomes: Sequence[Outcome], *, aa: bool) -> list[Noise]:
     """The noise floor of every complete A/A pair, and of every complete run with repeats."""
-    complete = [o for o in outcomes if o.report.status == "complete"]
-    groups = [[o.run] for o in complete if o.run.config().repeat > 1]
-    if aa:
-        groups = [[a.run, b.run] for a, b in zip(complete[::2], complete[1::2], strict=False)]
-    return [measured_with(project, runs) for runs in groups]
+    complete = [o.run for o in outcomes if o.report.status == "complete"]
+    groups = {run.id: [run] for run in complete if run.config().repeat > 1}
+    for run in complete:
+        if aa or is_half(run.config()):
+            groups.pop(run.id, None)
+            other = other_half(RunStore(project.runs), run)
+            if other is not None and other.status() == "complete":
+                pair = sorted((run, other), key=lambda r: r.config().seed)
+                groups["+".join(r.id for r in pair)] = pair
+    return [measured_with(project, runs) for runs in groups.values()]
+
+
+def _unpaired(project: Project, outcome: Outcome) -> Iterator[str]:
+    """Why a run of an A/A has no noise floor yet, and what makes it."""
+    if not is_half(outcome.run.config()):
+        return
+    other = other_half(RunStore(project.runs), outcome.run)
+    whole = outcome.report.status == "complete"
+    if other is None:
+        go_on = f"`harness eval --resume {outcome.run.id} --aa` makes it"
+        yield f"no noise floor yet: the other run of this A/A was not started; {go_on}"
+    elif not whole or other.status() != "complete":
+        open_ = outcome.run if not whole else other
+        yield (
+            f"no noise floor yet: run {open_.id} of this A/A is {open_.status()}; "
+            f"`harness eval --resume {open_.id}` goes on and measures it"
+        )
 
 
 def show_noise(noise: Noise, *, aa: bool) -> None:
@@ -147,7 +197,15 @@ def _evaluate(project: Project, options: EvalOptions, *, quiet: bool) -> Outcome
     try:
         with progress(quiet=quiet) as observe:
             if options.rescore is not None:
-                return rescore_with(project, options.rescore, options)
+                if is_another_judge(project, options.rescore, options.judge):
+                    return asyncio.run(rejudge(project, options.rescore, options, observe=observe))
+                # Its own judge named: nothing is to be asked.
+                chosen = replace(options, judge=None if options.judge != NO_JUDGE else NO_JUDGE)
+                return rescore_with(project, options.rescore, chosen)
+            if options.resume is not None and options.resume.config().rejudged is not None:
+                return asyncio.run(
+                    resume_rejudged(project, options.resume, options, observe=observe)
+                )
             return asyncio.run(evaluate(project, options, observe=observe))
     except Locked as exc:
         if options.if_locked != "skip":

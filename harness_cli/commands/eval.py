@@ -68,7 +68,8 @@ def run(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="Score a run's rollouts again: nothing is asked, its verdicts stand.",
+            help="Score a run's rollouts again: no policy is asked. Its verdicts stand, but where "
+            "--judge names another judge, which then judges them anew.",
             autocompletion=run_ids,
         ),
     ] = None,

@@ -7,7 +7,7 @@ the run. Whatever ends it (a kill, ^C, a budget) leaves a run that `resume` goes
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -128,7 +128,8 @@ async def _run(
         responses=responses.trajectory if responses else None,
         states=plan.evalset.states,
     )
-    journal.append(_note("resumed" if plan.options.resume else "started", plan))
+    event = "resumed" if plan.options.resume else "started"
+    journal.append(started_note(event, plan.concurrency, plan.options.command))
     try:
         with interrupts(lambda: gate.stop("interrupted")):
             await work_off(job, _queue(plan, standing), plan.concurrency)
@@ -138,21 +139,32 @@ async def _run(
         ) from None
     finally:
         await journal.close()
+    return concluded(
+        job,
+        folder,
+        metrics=plan.evalset.header.metrics,
+        concurrency=plan.concurrency,
+    )
+
+
+def concluded(job: Job, folder: RunFolder, *, metrics: Sequence[str], concurrency: int) -> Outcome:
+    """The reports of what the workers came to; raises `HarnessError` on a full disk."""
     status = _status(job)
     try:
         report = write_reports(
             folder,
-            planned=plan.planned,
+            planned=job.progress.planned,
             status=status,
-            metrics=plan.evalset.header.metrics,
-            timing=_timing(job, plan),
+            metrics=metrics,
+            timing=_timing(job, concurrency),
         )
     except OSError as exc:
         raise HarnessError(
             f"the reports of run `{folder.id}` cannot be written: {exc.strerror}",
             hint=f"the journal is whole; make room, then `harness eval --resume {folder.id}`",
         ) from exc
-    return Outcome(folder, report, gate.stopped if status != "complete" else None, job.last_error)
+    stopped = job.gate.stopped if status != "complete" else None
+    return Outcome(folder, report, stopped, job.last_error)
 
 
 def _queue(plan: Plan, standing: Standing) -> Iterator[Work]:
@@ -253,20 +265,21 @@ def _folder(
     return store.create(config)
 
 
-def _note(event: str, plan: Plan) -> NoteRecord:
+def started_note(event: str, concurrency: int, command: Sequence[str]) -> NoteRecord:
+    """The first record of a process that goes to work on a run."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    detail = {"concurrency": plan.concurrency, "command": list(plan.options.command)}
+    detail = {"concurrency": concurrency, "command": list(command)}
     return NoteRecord(event=event, at=now, pid=getpid(), detail=detail)
 
 
-def _timing(job: Job, plan: Plan) -> dict[str, Any]:
+def _timing(job: Job, concurrency: int) -> dict[str, Any]:
     """Of this process alone: from the first dispatch to the last durable record."""
     start, end = job.started or (0.0, 0.0), job.ended or job.started or (0.0, 0.0)
     return {
         "wall_s": end[0] - start[0],
         "cpu_s": end[1] - start[1],
         "calls": job.gate.spending.calls,
-        "concurrency": plan.concurrency,
+        "concurrency": concurrency,
         "journal": {
             "records": job.journal.records,
             "syncs": job.journal.syncs,

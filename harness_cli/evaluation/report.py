@@ -35,7 +35,9 @@ def title(report: Report) -> str:
     ]
     if run.excluded:
         parts.append(f"NO HEADLINE: {run.excluded}")
-    if not run.fresh and run.imported is None:
+    if run.rejudged is not None:
+        parts.append(f"rollouts of {run.rescored_of} judged anew, its judge was {run.rejudged}")
+    elif not run.fresh and run.imported is None:
         parts.append("replayed answers, not timed")
     return " · ".join(parts)
 

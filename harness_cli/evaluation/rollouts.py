@@ -60,7 +60,7 @@ class Job:
     progress: Progress
     observe: Observe | None = None
     responses: Callable[[Item, int], Trajectory] | None = None
-    """Given answers in place of rollouts (`--responses`)."""
+    """Given answers (`--responses`) or recorded rollouts in place of new ones: never timed."""
     states: StateSource | None = None
     """Augmented harness states, where items name one."""
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
@@ -170,8 +170,9 @@ async def run_item(job: Job, work: Work) -> tuple[ItemResult, Batch]:
     if verdict is not None and _left_to_assertions(item, verdict):
         verdict = None
     resumed, digest = calls.replayed > 0, trajectory_digest(compact)
+    timed = not resumed and job.responses is None
     result = item_result(
-        item, trajectory, verdict, assertions, judge_error=error, timed=not resumed, digest=digest
+        item, trajectory, verdict, assertions, judge_error=error, timed=timed, digest=digest
     )
     result = msgspec.structs.replace(result, judging=judging) if judging else result
     job.journal.append(

@@ -121,8 +121,8 @@ def _rest(report: Report) -> bytes:
         del plain["run"][name]
     # What most runs have not is no part of their bytes: reports of older runs keep theirs.
     run = plain["run"]
-    rare = ((run, "imported"), (run, "need"), (run, "excluded"), (plain, "repeats"))
-    for part, name in rare:
+    rare = [(run, name) for name in ("imported", "need", "excluded", "rejudged")]
+    for part, name in (*rare, (plain, "repeats")):
         if part[name] is None:
             del part[name]
     return canonical_json(plain)[1:] + b"\n"

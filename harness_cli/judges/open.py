@@ -1,11 +1,21 @@
 """A judge by its name in `harness.yaml`."""
 
-from harness_cli.errors import UsageError
+from harness_cli.errors import UnknownName, UsageError
 from harness_cli.judges.base import Judge
 from harness_cli.records.config import JudgeConfig
 from harness_cli.store.project import Project
 
 GROUNDED = "grounded"
+
+
+def judge_config(project: Project, name: str) -> JudgeConfig:
+    """The entry of a judge; `grounded` needs none. Raises `UnknownName` where there is none."""
+    found = project.config.judges.get(name)
+    if found is not None:
+        return found
+    if name == GROUNDED:
+        return JudgeConfig(kind="grounded")
+    raise UnknownName.of("judge", name, {*project.config.judges, GROUNDED})
 
 
 def open_judge(

@@ -92,6 +92,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the augmented harness folder that the run was made in, where it was one."""
     rescored_of: str | None = None
     """The run whose rollouts were scored again here."""
+    rejudged: str | None = None
+    """Id of the judge that run had, where another one judged its rollouts anew here."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import secrets
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -170,7 +170,7 @@ class RunFolder:
             elif line.kind == "trajectory":
                 key = _key(line.data)
                 if last[key] == line.offset and (wanted is None or wanted(key)):
-                    yield _with_texts(line.data, texts)
+                    yield with_texts(line.data, texts)
                 while len(texts) > 2 * TEXTS:
                     del texts[next(iter(texts))]
 
@@ -256,7 +256,11 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _with_texts(data: bytes, texts: dict[str, str]) -> Trajectory:
+def with_texts(data: bytes, texts: Mapping[str, str]) -> Trajectory:
+    """The trajectory of a record's JSON with its long texts put back.
+
+    Raises `BadFile` for a text that is not there.
+    """
     record = msgspec.json.decode(data, type=TrajectoryRecord)
     steps = tuple(
         msgspec.structs.replace(step, messages=tuple(_filled(m, texts) for m in step.messages))
@@ -265,7 +269,7 @@ def _with_texts(data: bytes, texts: dict[str, str]) -> Trajectory:
     return msgspec.structs.replace(record.trajectory, steps=steps)
 
 
-def _filled(message: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
+def _filled(message: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
     content = message.get("content")
     if isinstance(content, dict) and REF in content:
         if content[REF] not in texts:

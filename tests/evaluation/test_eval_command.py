@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -176,6 +177,57 @@ def test_aa_runs_twice_with_other_seeds_and_shows_what_a_run_can_see(project):
     found = json.loads(harness(*asked).stdout)
     assert [r["run"]["seed"] for r in found["reports"]] == [9, 10]
     assert found["noise"][0]["runs"] == [r["run"]["id"] for r in found["reports"]]
+
+
+def cut(run, keep):
+    """As a kill leaves a run: no reports, and of its journal so many lines."""
+    lines = run.journal.read_bytes().splitlines(keepends=True)
+    run.journal.write_bytes(b"".join(lines[:keep]))
+    for file in (run.report_file, run.canonical):
+        file.unlink()
+
+
+def test_an_aa_that_was_cut_short_is_measured_once_both_runs_are_whole(project):
+    harness("eval", "bench", "--aa", "--limit", "6", "-q")
+    runs = sorted(RunStore(project.runs).list(), key=lambda run: run.config().seed)
+    for run in runs:
+        (run.path / "noise.json").unlink()
+        cut(run, 9)
+    first = harness("eval", "--resume", runs[0].id, "-q")
+    assert f"no noise floor yet: run {runs[1].id} of this A/A is killed" in first.stderr
+    second = harness("eval", "--resume", runs[1].id, "-q")
+    assert "differ by their seeds alone" in second.stdout
+    floors = [json.loads((run.path / "noise.json").read_text()) for run in runs]
+    assert floors[0]["runs"] == [run.id for run in runs] == floors[1]["runs"]
+    assert len(RunStore(project.runs).list()) == 2
+
+
+def test_an_aa_whose_second_run_was_never_started_says_so_and_goes_on_as_one(project):
+    harness("eval", "bench", "--aa", "--limit", "6", "--seed", "4", "-q")
+    first, second = sorted(RunStore(project.runs).list(), key=lambda run: run.config().seed)
+    shutil.rmtree(second.path)
+    (first.path / "noise.json").unlink()
+    cut(first, 9)
+    alone = harness("eval", "--resume", first.id, "-q")
+    assert f"`harness eval --resume {first.id} --aa` makes it" in alone.stderr
+    assert not (first.path / "noise.json").exists()
+    found = json.loads(harness("eval", "--resume", first.id, "--aa", "-q", "--json").stdout)
+    assert [r["run"]["seed"] for r in found["reports"]] == [4, 5]
+    assert found["noise"][0]["runs"] == [r["run"]["id"] for r in found["reports"]]
+    assert [r["run"]["harness_id"] for r in found["reports"]] == 2 * [first.config().harness_id]
+
+
+def test_an_aa_goes_on_with_both_runs_in_one_command(project):
+    harness("eval", "bench", "--aa", "--limit", "6", "-q")
+    runs = sorted(RunStore(project.runs).list(), key=lambda run: run.config().seed)
+    for run in runs:
+        (run.path / "noise.json").unlink()
+        cut(run, 9)
+    result = harness("eval", "--resume", runs[0].id, "--aa", "-q")
+    assert "differ by their seeds alone" in result.stdout
+    assert {run.id for run in RunStore(project.runs).list()} == {run.id for run in runs}
+    with pytest.raises(UsageError, match="no pair of runs"):
+        harness("eval", "--rescore", runs[0].id, "--aa")
 
 
 def test_items_that_repeat_get_a_verdict_of_k_of_n(project):

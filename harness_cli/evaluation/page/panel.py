@@ -104,7 +104,15 @@ def _made_otherwise(subject: Subject) -> list[Words]:
                 f"由 {file}（{kind}）导入：轨迹由其他工具产生。",
             )
         )
-    if config.rescored_of is not None:
+    if config.rejudged is not None:
+        was = config.rejudged
+        found.append(
+            (
+                f"Rollouts of run {config.rescored_of}, judged anew; its judge was {was}.",
+                f"运行 {config.rescored_of} 的轨迹由新裁判重新评判，原裁判为 {was}。",
+            )
+        )
+    elif config.rescored_of is not None:
         found.append(
             (
                 f"Scored again from run {config.rescored_of}: its rollouts and its verdicts.",
