@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import (
+    augmenting,
     floor,
     inspect_ai,
     panel,
@@ -27,6 +28,7 @@ from benchmarks import (
 
 ALL = {
     "startup": startup,
+    "augmenting": augmenting,
     "floor": floor,
     "inspect": inspect_ai,
     "panel": panel,

@@ -48,8 +48,13 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _chunk(piece: str, parameters: Parameters) -> str:
     piece = _CALL.sub(lambda m: _call(m, parameters), piece)
-    named = [t for t in parameters if re.search(f"{EDGE}{re.escape(t)}{END}", piece)]
+    named = [t for t in parameters if t in piece and _stands(t).search(piece)]
     return _TICKED.sub(lambda m: f"`{_new(m[1], named, parameters)}`", piece)
+
+
+@lru_cache(maxsize=256)
+def _stands(name: str) -> re.Pattern[str]:
+    return re.compile(f"{EDGE}{re.escape(name)}{END}")
 
 
 def _call(match: re.Match[str], parameters: Parameters) -> str:

@@ -91,4 +91,4 @@ def _any(names: Iterable[str], before: str, behind: str) -> re.Pattern[str] | No
 
 def unfolded(text: str) -> str:
     """Lines of one paragraph or list entry as one line."""
-    return re.sub(r"\s*\n\s*", " ", text).strip()
+    return " ".join(text.split())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
+from harness_cli.augmentation.golds import Gold, Grounds
 from harness_cli.augmentation.paraphrases import Book
 from harness_cli.commands._show import line, note, table
 from harness_cli.evaluation.augmenting import (
@@ -16,13 +17,17 @@ from harness_cli.evaluation.augmenting import (
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.writing_paraphrases import write_book
 from harness_cli.harness.load import harness_files, state_from_files
+from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.augmentation import DIMENSIONS, Recipe
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
 from harness_cli.records.reader import read_yaml
 from harness_cli.simulator.solutions import read_oracle
 from harness_cli.store.project import Project
 
 REASONS_SHOWN = 5
+USUAL = "live_stream_qa"
 
 
 async def draw(
@@ -33,25 +38,34 @@ async def draw(
     count: int | None,
     seed: int,
     harness: str | None,
-    evalset: str,
+    evalset: str | None,
     split: str,
     probe: int,
     each: bool,
-    reason: str | None,
     said: Callable[[int, int], None] | None,
 ) -> tuple[Drawn, Recipe, Book]:
     """Draw the states that the options ask for."""
     asked = read_yaml(recipe, Recipe) if recipe else Recipe()
     files = harness_files(project, harness)
     base = state_from_files(files)
-    items = _items(project, evalset, split, reason, every=each, probe=probe)
-    oracle = read_oracle(project.evalsets)
-    grounds = grounds_of(oracle)
-    golds = await golds_of(oracle, base, items, grounds)
+    items = _items(project, evalset, split, every=each, probe=probe)
+    grounds, golds = await _golds(project, base, items)
     book = await write_book(project, asked, files, out) if asked.paraphrase else Book()
     drawing = Drawing(files, base, asked, golds, grounds, book=book, items=items if each else ())
     wanted = count or (len(items) if each else asked.count)
     return await write_states(drawing, out, count=wanted, seed=seed, said=said), asked, book
+
+
+async def _golds(
+    project: Project, base: HarnessState, items: list[Item]
+) -> tuple[Grounds, list[Gold]]:
+    """Gold solutions of the oracle, where the project has the library that it reads."""
+    if not (project.evalsets / "scenarios").is_dir():
+        note("no evalsets/scenarios: states are held against the base alone, no gold solutions")
+        return Grounds(Catalogue(snapshot=""), GroundedJudge()), []
+    oracle = read_oracle(project.evalsets)
+    grounds = grounds_of(oracle)
+    return grounds, await golds_of(oracle, base, items, grounds)
 
 
 def progress(done: int, of: int) -> None:
@@ -93,12 +107,13 @@ def show(drawn: Drawn, recipe: Recipe, book: Book, out: Path) -> None:
 
 
 def _items(
-    project: Project, evalset: str, split: str, reason: str | None, *, every: bool, probe: int
+    project: Project, evalset: str | None, split: str, *, every: bool, probe: int
 ) -> list[Item]:
     """All items of the split, or as many as are probed, spread over it."""
-    if not every and probe == 0:
+    usual = evalset is None and not (project.evalsets / USUAL).is_dir()
+    if not every and (probe == 0 or usual):
         return []
-    items = list(load_evalset(project, evalset, split=split, reason=reason).items)
+    items = list(load_evalset(project, evalset or USUAL, split=split).items)
     if every or probe >= len(items):
         return items
     step = len(items) / probe

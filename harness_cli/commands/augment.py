@@ -30,11 +30,12 @@ def augment(
         typer.Option(metavar="REV", help="Git revision or a folder; default: the working files."),
     ] = None,
     evalset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Whose gold solutions must pass under the states.", autocompletion=evalset_names
+            help="Whose gold solutions must pass under the states; default: live_stream_qa.",
+            autocompletion=evalset_names,
         ),
-    ] = "live_stream_qa",
+    ] = None,
     split: Annotated[str, typer.Option(help="Its split.", autocompletion=split_names)] = "dev",
     probe: Annotated[
         int, typer.Option(min=0, help="Gold solutions each state is held against.")
@@ -42,7 +43,6 @@ def augment(
     each: Annotated[
         bool, typer.Option("--each", help="One state for each item, with skills masked for it.")
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Why a sealed split is opened.")] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -74,7 +74,6 @@ def augment(
             split=split,
             probe=probe,
             each=each,
-            reason=reason,
             said=None if quiet or as_json else progress,
         )
     )

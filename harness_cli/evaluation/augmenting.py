@@ -131,7 +131,7 @@ async def golds_of(
     for item in items:
         try:
             gold = Gold(item, await solve(oracle, item))
-        except (UsageError, RolloutError):  # the oracle knows no answer
+        except (UsageError, RolloutError, LookupError):  # no answer, or no item of the library
             continue
         if not await base_faults(base, gold, grounds):
             found.append(gold)

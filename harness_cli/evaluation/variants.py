@@ -19,7 +19,7 @@ from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import Evalset, ItemStream, choose_split, load_evalset
 from harness_cli.evaluation.survey import stated_of
 from harness_cli.harness.load import load_folder, load_state
-from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.augmentation import AugmentationMap, DrawnStates
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import EvalsetHeader, Item
@@ -156,6 +156,13 @@ def check_states(project: Project, header: EvalsetHeader) -> None:
         _drawn(project, header, None)
     else:
         read_maps(project, header)
+
+
+def drawn_states(project: Project, header: EvalsetHeader) -> DrawnStates | None:
+    """The rows of a set whose states are drawn; None for one with a folder of maps."""
+    if not str(header.states).endswith(DRAWN):
+        return None
+    return _drawn(project, header, None).drawn
 
 
 def _source(

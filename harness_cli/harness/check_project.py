@@ -13,7 +13,7 @@ from harness_cli.harness.check_config import check_config
 from harness_cli.harness.findings import Finding, of_error, ordered
 from harness_cli.harness.load import files_at, folder_files, is_harness
 from harness_cli.harness.reading import read_record, read_value
-from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.augmentation import AugmentationMap, DrawnStates
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.counting import counted
 from harness_cli.records.gates import GatesFile
@@ -103,6 +103,10 @@ def _shared(header: EvalsetHeader, place: Path, name: str, folder: Path) -> Iter
     if not (folder / str(header.items_of) / "evalset.yaml").is_file():
         message = f"its items are those of `{header.items_of}`, which is no evalset"
         yield Finding(path=f"{name}/evalset.yaml", rule="evalset/items_of", message=message)
+    if str(header.states).endswith(".json"):
+        path = f"{name}/{header.states}"
+        yield from _file(place / str(header.states), DrawnStates, path, "evalset/state")[1]
+        return
     for file in sorted((place / header.states).glob("*.yaml")) if header.states else ():
         path = f"{name}/{header.states}/{file.name}"
         yield from _file(file, AugmentationMap, path, "evalset/state")[1]

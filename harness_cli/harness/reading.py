@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +23,22 @@ _SYNTAX = "look for a quote, a bracket or an indent that is missing or too much"
 
 
 def read_record(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
-    """YAML or (`.json`) JSON into a record; None and all findings when it is none."""
+    """YAML or (`.json`) JSON into a record; None and all findings when it is none.
+
+    The same bytes are read once: harnesses that differ in a few files share the records of the
+    others, which nobody changes.
+    """
+    record, findings = _read_once(data, kind, path, rule)
+    return record, list(findings)
+
+
+@lru_cache(maxsize=4096)
+def _read_once(data: bytes, kind: Any, path: str, rule: str) -> tuple[Any, tuple[Finding, ...]]:
+    record, findings = _read(data, kind, path, rule)
+    return record, tuple(findings)
+
+
+def _read(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
     try:
         text = text_of(data, name=path)
         value = _load_json(text, path) if path.endswith(".json") else load_yaml(text, name=path)

@@ -6,6 +6,7 @@ Source: agentskills.io specification (fields, lengths, names).
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -35,7 +36,19 @@ def parse_skill(data: bytes, path: str) -> Skill:
 
 
 def read_skill(data: bytes, path: str) -> tuple[Skill | None, list[Finding]]:
-    """The skill, or None when something is wrong with it, and every finding."""
+    """The skill, or None when something is wrong with it, and every finding; the same bytes are
+    read once."""
+    skill, findings = _read_once(data, path)
+    return skill, list(findings)
+
+
+@lru_cache(maxsize=2048)
+def _read_once(data: bytes, path: str) -> tuple[Skill | None, tuple[Finding, ...]]:
+    skill, findings = _read(data, path)
+    return skill, tuple(findings)
+
+
+def _read(data: bytes, path: str) -> tuple[Skill | None, list[Finding]]:
     try:
         parts = frontmatter.split(data, path)
     except BadFile as exc:

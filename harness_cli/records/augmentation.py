@@ -53,9 +53,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     paraphrase: Paraphrase | None = None
 
 
-class AugmentationMap(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class AugmentationMap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an augmented state calls things; names that are not listed are as in the base.
 
     Every renaming is one to one, so that expectations go one way and trajectories the other.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.augmentation import AugmentationMap, DrawnStates, Recipe
 from harness_cli.records.blind import Annotation, BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
@@ -61,6 +61,7 @@ class SkillFrontmatter(
 
 
 FILES: dict[str, Any] = {
+    "augment": Recipe,
     "augmentation-map": AugmentationMap,
     "calibration": Calibration,
     "candidate-line": CandidateLine,
@@ -72,6 +73,7 @@ FILES: dict[str, Any] = {
     "data-card": DataCard,
     "data-left-out": LeftOut,
     "diagnosis": Diagnosis,
+    "drawn-states": DrawnStates,
     "episode": EpisodeRecord,
     "evalset": EvalsetHeader,
     "evidence-line": EvidenceLine,

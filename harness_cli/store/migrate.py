@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.records.augmentation import AugmentationMap
+from harness_cli.records.augmentation import AugmentationMap, DrawnStates, Recipe
 from harness_cli.records.blind import BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration
 from harness_cli.records.canonical import write_atomic
@@ -55,6 +55,8 @@ KINDS = (
     Kind("proposal", "", ("*.yaml", ".harness/*.yaml"), Proposal, marked="edits"),
     Kind("evalset", "evalsets", ("*/evalset.yaml",), EvalsetHeader),
     Kind("augmentation map", "evalsets", ("*/states/*.yaml",), AugmentationMap),
+    Kind("augment", "evalsets", ("*/augment.yaml",), Recipe),
+    Kind("drawn states", "evalsets", ("*/states.json",), DrawnStates),
     Kind("catalogue", "evalsets", ("catalogue*/*.yaml", "catalogue*/*.yml", "catalogue*/*.json")),
     Kind("scenarios", "evalsets", ("scenarios/**/*.yaml",)),
     Kind("templates", "evalsets", ("*/templates.yaml",)),

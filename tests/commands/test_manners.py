@@ -101,6 +101,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("show run", "", OK),
     ("show trajectory", "ITEM", OK),
     ("diff", "HEAD", OK),
+    ("augment", "--count 1 --out augmented", OK),
     ("run", "hello", OK),
     ("run", "", {2}),
     ("compare", "", OK),
