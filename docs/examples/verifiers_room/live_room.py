@@ -51,12 +51,15 @@ class RoomTaskset(vf.Taskset[RoomTask, RoomConfig]):
     """Rooms by seed."""
 
     def load(self) -> Iterator[RoomTask]:
+        """One task a seed."""
         config = self.config
         for seed in range(config.first, config.first + config.seeds):
             yield RoomTask(
                 RoomData(
                     id=f"room-{seed}",
                     name=f"room {seed}",
+                    # Required, and never sent: the sandbox has the prompt.
+                    prompt=f"Host the live room of seed {seed}.",
                     url=config.url,
                     seed=seed,
                     settings=config.settings,
@@ -83,12 +86,13 @@ class RoomHarness(vf.Harness[RoomHarnessConfig]):
         self,
         ctx: vf.ModelContext,
         trace: vf.Trace,
-        runtime: vf.Runtime,
+        runtime: vf.Runtime,  # noqa: ARG002  nothing runs there
         endpoint: str,
         secret: str,
-        mcp_urls: dict[str, str],
+        mcp_urls: dict[str, str],  # noqa: ARG002  the sandbox has the tools
         data: vf.TaskData,
     ) -> vf.ProgramResult:
+        """One episode, from its first question to its last."""
         token = os.environ.get(self.config.token_var, "")
         room = data.model_dump()
         rollout = int.from_bytes(trace.id.encode()[-4:], "big")

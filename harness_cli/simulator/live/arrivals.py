@@ -59,25 +59,24 @@ def arrival_times(
     """The times of one session, ascending, in [0, `seconds`)."""
     found: list[float] = []
     stirs = [t for t in sorted(happenings) if 0 <= t < seconds]
+    base, decay = arrivals.base, arrivals.decay
+    kick = arrivals.branching * decay
     excess, now = 0.0, 0.0
     """`excess` is λ − μ at `now`."""
     while True:
-        upper = arrivals.base + excess
+        upper = base + excess
         after = now + rng.expovariate(upper)
         if stirs and stirs[0] <= after:
             # λ jumps up here: the bound holds no further, and the process has no memory of it.
-            excess = _fallen(excess, arrivals, stirs[0] - now) + arrivals.stir * arrivals.decay
+            excess = excess * math.exp(decay * (now - stirs[0])) + arrivals.stir * decay
             now = stirs.pop(0)
             continue
         if after >= seconds:
             return found
-        excess, now = _fallen(excess, arrivals, after - now), after
-        if rng.random() * upper <= arrivals.base + excess:
+        excess *= math.exp(decay * (now - after))
+        now = after
+        if rng.random() * upper <= base + excess:
             found.append(now)
-            excess += arrivals.branching * arrivals.decay
+            excess += kick
             if len(found) > MOST:
                 raise UsageError(f"more than {MOST} comments in one session", hint="lower `base`")
-
-
-def _fallen(excess: float, arrivals: Arrivals, seconds: float) -> float:
-    return excess * math.exp(-arrivals.decay * seconds)

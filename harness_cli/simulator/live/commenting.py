@@ -7,12 +7,14 @@ drawn.
 """
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from harness_cli.errors import UsageError
+from harness_cli.harness.memo import Memo
 from harness_cli.records.catalogue import Catalogue, LiveRoom, Product
 from harness_cli.records.request import Comment
 from harness_cli.simulator.live.room import RoomState
@@ -102,16 +104,15 @@ class Commenter:
         self._library = library
         self._settings = settings
         self._state = state
-        here = state.room.id
-        weights = {c: w for c, w in settings.mix.items() if w > 0}
-        fitting = {
-            c: [s for s in library.of(c) if s.weight and s.room in (None, here)] for c in weights
-        }
-        self._scenarios = {c: found for c, found in fitting.items() if found}
-        self._categories = list(self._scenarios)
-        self._weights = [weights[c] for c in self._categories]
-        if not self._categories:
-            raise UsageError(f"no scenario of `mix` fits the room `{here}`")
+        made = _CHOICES.get(
+            (library.scenarios,),
+            (state.room.id, tuple(settings.mix.items())),
+            lambda: _choices(library, settings.mix, state.room.id),
+        )
+        self._scenarios = made
+        self._categories = list(made)
+        self._weights = [settings.mix[c] for c in made]
+        self._scene: LiveScene | None = None
 
     @property
     def viewers(self) -> tuple[str, ...]:
@@ -143,7 +144,8 @@ class Commenter:
             for s in self._scenarios.get("product-qa", ())
             if s.build == "product" and not set(s.answers) & set(first.scenario.answers)
         ]
-        piece = self._try(fitting, first.language, rng, kind="history")
+        tries = (self._try(fitting, first.language, rng, kind="history") for _ in range(TRIES))
+        piece = next((p for p in tries if p is not None), None)
         if piece is None:
             return None
         made = Comment(viewer=said.comment.viewer, text=piece.text, at=round(at, 3))
@@ -166,7 +168,10 @@ class Commenter:
         if not scenarios:
             return None
         scenario = pick(rng, scenarios)
-        scene = LiveScene(self._state.moment(), self._library.context, self._state)
+        scene = self._scene
+        if scene is None or scene.world is not self._state.moment():
+            scene = LiveScene(self._state.moment(), self._library.context, self._state)
+            self._scene = scene
         scene.kind = kind or self._kind(rng)
         ask = Ask(
             scenario=scenario,
@@ -214,6 +219,22 @@ class Commenter:
     def _may_spoil(self, pieces: list[Piece]) -> bool:
         tags = {t for p in pieces for t in p.scenario.tags}
         return "injection" not in tags and any(c.isalpha() for c in pieces[0].text)
+
+
+_CHOICES: Memo[dict[str, list[Scenario]]] = Memo(64)
+
+
+def _choices(library: Library, mix: Mapping[str, float], room: str) -> dict[str, list[Scenario]]:
+    """Category → its scenarios that can come up in a room. Raises `UsageError` without any."""
+    found = {
+        category: fitting
+        for category, weight in mix.items()
+        if weight > 0
+        and (fitting := [s for s in library.of(category) if s.weight and s.room in (None, room)])
+    }
+    if not found:
+        raise UsageError(f"no scenario of `mix` fits the room `{room}`")
+    return found
 
 
 def fits_now(piece: Piece, state: RoomState) -> bool:

@@ -12,7 +12,7 @@ from harness_cli.records.catalogue import Catalogue, LiveRoom, Promotion
 from harness_cli.simulator.live.arrivals import Arrivals, arrival_times
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.promotions import fitting, runs
-from harness_cli.simulator.scenarios.draws import generator, pick
+from harness_cli.simulator.scenarios.draws import generator
 
 PRESENTED_S = (40.0, 130.0)
 """A link is presented for so long (**choice**) …"""
@@ -140,14 +140,21 @@ def _deeds(
         return ()
     rate = Arrivals(base=actions.per_s, branching=0.3)
     times = arrival_times(rate, settings.session_s, rng, happenings=plan.stirs(settings.session_s))
+    total, shelf = sum(weights.values()), len(room.products)
+    bounds = [
+        (kind, sum(list(weights.values())[: n + 1]) / total) for n, kind in enumerate(weights)
+    ]
+    drawn = rng.random
     found = []
     for at in times:
-        kind = rng.choices(list(weights), list(weights.values()))[0]
-        link = None
-        if kind in ("add_to_cart", "order"):
-            # What is in the host's hand sells best.
-            shown = plan.link_at(at)
-            link = shown if shown and rng.random() < 0.7 else rng.randrange(len(room.products)) + 1
-        units = 2 if rng.random() < 0.15 else 1
-        found.append(Deed(at, pick(rng, viewers), kind, link, units, rng.random()))
+        place = drawn()
+        kind = next((k for k, bound in bounds if place < bound), bounds[-1][0])
+        viewer = viewers[int(drawn() * len(viewers))]
+        if kind in ("join", "like"):
+            found.append(Deed(at, viewer, kind))
+            continue
+        # What is in the host's hand sells best.
+        shown = plan.link_at(at) if drawn() < 0.7 else None
+        link = shown or int(drawn() * shelf) + 1
+        found.append(Deed(at, viewer, kind, link, 2 if drawn() < 0.15 else 1, drawn()))
     return tuple(found)

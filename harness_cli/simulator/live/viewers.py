@@ -41,7 +41,7 @@ class Viewer(Protocol):
 
 
 class ScriptedViewer:
-    """Words of the scenario library; half of the time it comes back with another question."""
+    """Words of the scenario library; it comes back with another question where one fits."""
 
     def __init__(self) -> None:
         self.lines: list[str | None] = []
