@@ -75,21 +75,25 @@ def measure(count: int, processes: int, tokenizer: Path) -> dict[str, object]:
     tools = Tools(template, tokenizer)
     tools.open()  # a worker reads both once, whatever the number of rows
     begun, cpu = time.perf_counter(), time.process_time()
-    found = list(mask_all(tools, asked, processes=processes))
+    rows = refused = tokens = trained = 0
+    for one in mask_all(tools, asked, processes=processes):
+        if not isinstance(one, Masked):
+            refused += 1
+            continue
+        rows += 1
+        tokens += len(one.row.input_ids)
+        trained += sum(segment > 0 for segment in one.row.segment_ids)
     seconds = time.perf_counter() - begun
     cpu = time.process_time() - cpu if processes == 1 else 0.0  # of this process alone
-    rows = [one.row for one in found if isinstance(one, Masked)]
-    trained = sum(label >= 0 for row in rows for label in row.labels())
-    tokens = sum(len(row.input_ids) for row in rows)
     return {
-        "rows": len(rows),
-        "refused": len(found) - len(rows),
+        "rows": rows,
+        "refused": refused,
         "processes": processes,
         "seconds": round(seconds, 2),
-        "rows_per_s": round(len(rows) / seconds, 1),
+        "rows_per_s": round(rows / seconds, 1),
         "tokens_per_s": round(tokens / seconds),
         "trained_tokens_per_s": round(trained / seconds),
-        "ms_of_cpu_a_row": round(1000 * cpu / max(1, len(rows)), 2) if processes == 1 else None,
+        "ms_of_cpu_a_row": round(1000 * cpu / max(1, rows), 2) if processes == 1 else None,
         "times_generation": round(trained / (cpu or seconds) / GENERATED, 1),
     }
 

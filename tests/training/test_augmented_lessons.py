@@ -83,6 +83,20 @@ def test_going_on_draws_no_state_anew_and_asks_nothing_again(exported):
     assert again["files"]["agent.jsonl"]["rows"] >= card["files"]["agent.jsonl"]["rows"]
 
 
+def test_states_of_another_seed_or_harness_are_another_data_set(exported):
+    root, _ = exported
+    (root / "job.yaml").write_text("schema: 1\nlimit: 6\nstates: 1\nseed: 5\n")
+    done = call(root, "export", "sft", "job.yaml", "-o", "data", "-q")
+    assert done.code == 12
+    assert "a state of another harness, recipe or seed" in done.err
+    skill = root / "harness_repo/skills/item-qa/SKILL.md"
+    text = skill.read_text()
+    skill.write_text(text.rstrip() + "\n- Be kind.\n")
+    done = call(root, "export", "sft", "-o", "data", "--limit", "6", "--states", "1", "-q")
+    skill.write_text(text)
+    assert done.code == 12
+
+
 def test_masks_need_neither_torch_nor_transformers_nor_trl():
     modules = [
         f"harness_cli.training.{name}"
