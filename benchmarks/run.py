@@ -1,9 +1,9 @@
 """`python -m benchmarks.run [--quick] [NAME…]`: one JSON object a line, a goal each.
 
 `{"name", "value", "goal", "ok", "how"}`; values are medians of ratios taken within one run. Names:
-startup, floor, inspect, panel, reliability, rescoring, statistics, verifying. `--table FILE` writes
-the same as a Markdown table with the machine it was measured on. The exit code is 1 when a goal was
-missed.
+startup, augmenting, floor, inspect, masks, panel, reliability, rescoring, simulating, statistics,
+verifying. `--table FILE` writes the same as a Markdown table with the machine it was measured on.
+The exit code is 1 when a goal was missed.
 """
 
 import argparse
@@ -18,9 +18,11 @@ from benchmarks import (
     augmenting,
     floor,
     inspect_ai,
+    masks,
     panel,
     reliability,
     rescoring,
+    simulating,
     startup,
     statistics,
     verifying,
@@ -31,9 +33,11 @@ ALL = {
     "augmenting": augmenting,
     "floor": floor,
     "inspect": inspect_ai,
+    "masks": masks,
     "panel": panel,
     "reliability": reliability,
     "rescoring": rescoring,
+    "simulating": simulating,
     "statistics": statistics,
     "verifying": verifying,
 }
