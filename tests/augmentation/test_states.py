@@ -1,12 +1,14 @@
 """Augmented states: five dimensions, coupled names, one seed one state, nothing else touched."""
 
 import asyncio
+import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
-from hsa import FULL, base, dev_items, files, golds, grounds, only
+from hsa import EVALSETS, FULL, base, dev_items, files, golds, grounds, only, oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,10 +20,16 @@ from harness_cli.augmentation.preserving import augment_preserving
 from harness_cli.augmentation.renaming import Renaming
 from harness_cli.augmentation.states import NoState, augment, rebuilt
 from harness_cli.errors import ToolError, UsageError
+from harness_cli.evaluation.agents import open_executors
 from harness_cli.harness.check import check_files
 from harness_cli.harness.load import loaded
 from harness_cli.harness.tools import offered
+from harness_cli.models.scripted import ScriptedPolicy
 from harness_cli.records.augmentation import DIMENSIONS, Dimension, Paraphrase, Recipe
+from harness_cli.records.chat import ChatReply, RawToolCall
+from harness_cli.records.trajectory import HookEvent, Step, ToolCall, ToolResult, Trajectory
+from harness_cli.runtime.agent import Agent
+from harness_cli.runtime.loop import rollout
 from harness_cli.store.tree import tree_id
 
 OTHERS = {
@@ -322,6 +330,110 @@ def test_paraphrases_of_a_model_are_checked_by_rule_and_by_judge():
     shown = " ".join(made.files["skills/aftersale/SKILL.md"].data.decode().split())
     assert answers[rule] in shown
     assert rule not in shown
+
+
+@cache
+def renaming_of(seed):
+    return Renaming(augment(files(), FULL, seed).map)
+
+
+NAMES_OF = {
+    "skills": st.sampled_from([s.name for s in base().skills] + ["release-notes"]),
+    "tools": st.sampled_from([t.name for t in base().all_tools()] + ["somebody_elses"]),
+}
+
+
+@st.composite
+def trajectories(draw):
+    """Calls of any tool with arguments of its own and others, skills to load among them."""
+    calls = []
+    for number in range(draw(st.integers(0, 4))):
+        name = draw(NAMES_OF["tools"])
+        tool = next((t for t in base().all_tools() if t.name == name), None)
+        keys = [*(tool.input_schema.get("properties", {}) if tool else ()), "unknown"]
+        values = NAMES_OF["skills"] if name == "load_skill" else st.integers() | st.text(max_size=5)
+        given_ = draw(st.dictionaries(st.sampled_from(keys), values, max_size=3))
+        ascii_ = draw(st.booleans())
+        raw = json.dumps(given_, ensure_ascii=ascii_) if draw(st.booleans()) else "{half"
+        structured = {"skill": draw(NAMES_OF["skills"])} if name == "load_skill" else None
+        calls.append(
+            ToolCall(
+                id=str(number), name=name, arguments_raw=raw, arguments=given_,
+                result=ToolResult(ok=True, content="", structured=structured),
+            )
+        )  # fmt: skip
+    asked = tuple(RawToolCall(id=c.id, name=c.name, arguments=c.arguments_raw) for c in calls)
+    hook = HookEvent(hook=draw(st.sampled_from([h.name for h in base().hooks])), event="request",
+                     outcome="allow")  # fmt: skip
+    step = Step(
+        index=0, messages=(), reply=ChatReply(content="x", tool_calls=asked), calls=tuple(calls),
+        hooks=(hook,),
+    )  # fmt: skip
+    return Trajectory(
+        request_id="r",
+        steps=(step,),
+        hooks=(hook,),
+        skills_loaded=tuple(draw(st.lists(NAMES_OF["skills"], max_size=3))),
+        tools_offered=tuple(draw(st.lists(NAMES_OF["tools"], max_size=3))),
+    )
+
+
+@given(st.integers(0, 3), trajectories())
+@settings(max_examples=150, deadline=None)
+def test_a_drawn_map_composed_with_its_inverse_is_the_identity(seed, trajectory):
+    renaming = renaming_of(seed)
+    there = renaming.trajectory(trajectory)
+    assert renaming.to_base().trajectory(there) == trajectory
+    again = renaming.to_base().to_base().map
+    for names in ("skills", "tools", "parameters", "hooks", "loader"):
+        assert getattr(again, names) == getattr(renaming.map, names)
+    known = {t.name for t in base().all_tools()}
+    assert not {c.name for c in there.calls} & known, "every shipped tool was renamed"
+
+
+def test_renamed_tools_still_run_in_the_sandbox_on_a_server_and_in_the_loop():
+    made = augment(files(), only("tool_definitions", "rename", "parameters"), 3)
+    renaming = Renaming(made.map)
+    calls = [
+        ("load_skill", {"skill": "general-discount"}),
+        ("get_product_info_by_link_id", {"link_id": 1}),
+        ("calculate_optimal_promotion", {"link_id": 1, "member": True}),
+    ]
+    asked = tuple(
+        RawToolCall(
+            id=str(n), name=renaming.tool(name),
+            arguments=json.dumps(renaming.arguments(name, given_)),
+        )
+        for n, (name, given_) in enumerate(calls)
+    )  # fmt: skip
+    silence = RawToolCall(
+        id="s",
+        name=renaming.tool("refuse"),
+        arguments=json.dumps(renaming.arguments("refuse", {"reason": "politics"})),
+    )
+    policy = ScriptedPolicy([ChatReply(tool_calls=asked), ChatReply(tool_calls=(silence,))])
+    item = next(i for i in dev_items() if i.expect.facts)
+
+    async def run():
+        executors = open_executors(made.state, oracle().world, catalogue=EVALSETS / "catalogue")
+        try:
+            agent = Agent(
+                state=made.state, policy=policy, executors=executors, world=oracle().world
+            )
+            return await rollout(item.request, agent, request_id="r")
+        finally:
+            for executor in executors.values():
+                await executor.close()
+
+    trajectory = asyncio.run(run())
+    assert [(c.result.ok, c.executor) for c in trajectory.calls] == [
+        (True, "builtin"), (True, "sandbox"), (True, "mcp"), (True, "builtin"),
+    ]  # fmt: skip
+    assert trajectory.calls[2].result.structured["member"] is True
+    assert trajectory.calls[3].result.structured["reason"] == "politics"
+    assert trajectory.skills_loaded == ("general-discount",)
+    back = renaming.to_base().trajectory(trajectory)
+    assert [(c.name, c.arguments) for c in back.calls[:3]] == calls
 
 
 def test_dimensions_have_the_settings_a_recipe_gives_them():
