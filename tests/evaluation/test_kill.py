@@ -81,6 +81,7 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_only_what_was_in_flight
 
 @pytest.mark.accept
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_twenty_kills_at_random_moments(make_project):
     killed_and_resumed(make_project, range(100, 120), items=150)
 
