@@ -1,5 +1,6 @@
 """Evidence has an age: a gate may ask that it is young on the day it decides."""
 
+import asyncio
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,15 +8,20 @@ from pathlib import Path
 import pytest
 from released import GATES, chosen, measured_project, promoted, wrong
 
+from harness_cli.errors import BudgetReached
+from harness_cli.evaluation.gate import Budget
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.manifest import EvidenceLine
 from harness_cli.release import gather as gathering
+from harness_cli.release.candidate import PROMOTE, named_run
 from harness_cli.release.evidence import RunEvidence
 from harness_cli.release.gates.all import run_gates
 from harness_cli.release.gates.facts import Facts, result
 from harness_cli.release.gates.standing import aged
 from harness_cli.release.gather import missing
+from harness_cli.release.session import Wish, run_promotion
 from harness_cli.store.project import Project
+from harness_cli.store.runs import RunStore
 
 AT = "2026-11-30T12:00:00Z"
 
@@ -93,7 +99,7 @@ def in_days(days: float) -> str:
 
 
 def test_an_old_run_does_not_promote_and_a_release_does_not_age(project):
-    late = promoted(project, at=in_days(3))
+    late = promoted(project, at=in_days(3), approver=None)
     assert (late.decision.outcome, late.manifest) == ("INCONCLUSIVE", None)
     assert "3.0 days old, more than 2" in next(
         r.summary for r in late.results if r.name == "business"
@@ -107,3 +113,24 @@ def test_a_run_that_is_too_old_counts_as_missing(project, monkeypatch):
     assert missing(chosen(project)) == []
     monkeypatch.setattr(gathering, "now", lambda: in_days(3))
     assert [(g.name, role) for g, role in missing(chosen(project))] == [("business", "candidate")]
+
+
+def test_a_promotion_that_stops_at_its_budget_goes_on_with_the_run_it_began(project):
+    """The gate on another evalset has no run yet: the promotion makes it."""
+    text = project.gates.read_text()
+    gate = "  - {name: general, kind: capability, evalset: general_instructions, metric: passed}\n"
+    project.gates.write_text(text + gate)
+
+    def wish(**more) -> Wish:
+        return Wish(run=named_run(project, None), write=False, **more)
+
+    with pytest.raises(BudgetReached):
+        asyncio.run(run_promotion(project, wish(budget=Budget(tokens=1)), None))
+    store = RunStore(project.runs)
+    [begun] = [r for r in store.list() if r.config().command[:2] == PROMOTE]
+    assert begun.status() != "complete"
+    done = asyncio.run(run_promotion(project, wish(), None))
+    [again] = [r for r in store.list() if r.config().command[:2] == PROMOTE]
+    assert (again.id, again.status()) == (begun.id, "complete")
+    assert next(g for g in done.gates if g.name == "general").outcome in ("PASS", "INCONCLUSIVE")
+    assert done.missing == ()
