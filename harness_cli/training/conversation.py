@@ -72,7 +72,7 @@ def conversation_of(trajectory: Trajectory) -> Conversation:
     last = len(trajectory.steps) - 1
     offered = set(trajectory.tools_offered)
     for number, step in enumerate(trajectory.steps):
-        said += _shown(step, before)
+        said += _shown(step, before, offered)
         said += _answered(step, offered, refused=number < last and not step.calls)
         before = step
     cut = bool(trajectory.steps) and trajectory.steps[-1].reply.finish_reason == "length"
@@ -117,9 +117,9 @@ def _object(function: Mapping[str, object]) -> dict[str, object]:
     return {**function, "arguments": {} if arguments is None else arguments}
 
 
-def _shown(step: Step, before: Step | None) -> Iterator[Said]:
+def _shown(step: Step, before: Step | None, offered: set[str]) -> Iterator[Said]:
     """What is new to the policy, without its own last answer and the results of its calls."""
-    refused = before is not None and all(_is_refused(c, None) for c in before.calls)
+    refused = before is not None and all(_is_refused(c, offered) for c in before.calls)
     for message in step.messages:
         if before is not None and message["role"] in ("assistant", "tool"):
             continue
@@ -150,7 +150,7 @@ def _answered(step: Step, offered: set[str], *, refused: bool) -> Iterator[Said]
         yield Said(tool_turn(call), failed=wrong)
 
 
-def _is_refused(call: ToolCall, offered: set[str] | None) -> bool:
-    """Whether a call was the policy's own mistake (`offered` None: whatever its name)."""
-    unknown = bool(offered) and call.name not in (offered or ())
+def _is_refused(call: ToolCall, offered: set[str]) -> bool:
+    """Whether a call was the policy's own mistake."""
+    unknown = bool(offered) and call.name not in offered
     return call.arguments is None or call.result.error in REFUSED or unknown

@@ -157,6 +157,19 @@ def test_the_trained_tokens_decode_to_exactly_the_lesson(taught, model):
     )
 
 
+@pytest.mark.parametrize("student", STUDENTS)
+def test_every_result_stands_behind_the_call_it_answers(taught, student):
+    folder, _ = taught
+    for row in rows(folder, f"{student}.jsonl"):
+        asked = []
+        for message in row.get("messages") or row["prompt"] + row["completion"]:
+            if message["role"] == "tool":
+                assert message["tool_call_id"] in asked, row["id"]
+            else:
+                asked = [c["id"] for c in message.get("tool_calls", ())]
+                assert len(asked) == len(set(asked))
+
+
 def test_tools_are_json_text_in_the_order_in_which_they_were_offered(taught):
     folder, _ = taught
     tools = json.loads(of_item(folder, "agent", "hello-1")["tools"])
