@@ -21,11 +21,13 @@ def show_drops(project: Project, run: RunFolder) -> None:
     if base is None:
         split = f" --split {config.evalset.split}" if config.evalset.split else ""
         note(
-            f"no complete run of `{header.items_of}` by `{config.policy}` in this harness to take "
-            "the drop from"
+            f"no complete run of `{header.items_of}` by `{config.policy}`, in this harness and by "
+            "this judge, to take the drop from"
         )
         agent = "" if config.agent == "harness" else f" --agent {config.agent}"
-        note(f"hint: `harness eval {header.items_of}{split} --policy {config.policy}{agent}`")
+        why = ' --reason "…"' if config.evalset.split in header.seal.splits else ""
+        asked = f"{header.items_of}{split} --policy {config.policy}{agent}{why}"
+        note(f"hint: `harness eval {asked}`, then `harness eval --rescore {run.id}{why}`")
         return
     line(f"drop of {config.policy} ({config.agent}) from run {base.id}, the same items in the base")
     table(COLUMNS, [_row(drop) for drop in drops])
