@@ -12,7 +12,7 @@ from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evolution.apply import Applied, apply
 from harness_cli.evolution.credit import Credit
 from harness_cli.evolution.crediting import credited, find_around
-from harness_cli.evolution.proposal_file import write_proposal
+from harness_cli.evolution.proposal_file import hunks, write_proposal
 from harness_cli.evolution.propose.make import make_proposal
 from harness_cli.evolution.propose.memory import remember
 from harness_cli.evolution.review import accept_by_script, decide
@@ -42,6 +42,8 @@ class Loop:
     """Items of the split that each stage is measured on; None is all of them."""
     stages: list[Stage] = field(default_factory=list)
     selected: RunFolder | None = None
+    looked_at: dict[str, tuple[Examined, Diagnosis]] = field(default_factory=dict)
+    """Run → the run as it was read, with its diagnosis."""
 
 
 async def base_stage(loop: Loop) -> None:
@@ -60,8 +62,7 @@ async def evolution_stage(loop: Loop, number: int) -> bool:
     narrator, name = loop.narrator, f"evolution {number}"
     narrator.say(f"\n{number + 1}. Stage {name}")
     started = time.monotonic()
-    seen = examine(loop.project, loop.selected)
-    diagnosis = diagnosed(loop, seen)
+    seen, diagnosis = diagnosed(loop, loop.selected)
     proposal = await proposed(loop, seen, diagnosis)
     if proposal is None:
         return False
@@ -123,10 +124,18 @@ async def measured(loop: Loop, commit: str | None, shown: str) -> Outcome:
     return outcome
 
 
-def diagnosed(loop: Loop, seen: Examined) -> Diagnosis:
+def examined(loop: Loop, run: RunFolder) -> tuple[Examined, Diagnosis]:
+    """A run as it is read, with its diagnosis; both are made once."""
+    if run.id not in loop.looked_at:
+        seen = examine(loop.project, run)
+        loop.looked_at[run.id] = seen, diagnose_run(loop.project, seen)
+    return loop.looked_at[run.id]
+
+
+def diagnosed(loop: Loop, run: RunFolder) -> tuple[Examined, Diagnosis]:
     """Failure classes of the selected run."""
     loop.narrator.command("harness diagnose")
-    made = diagnose_run(loop.project, seen)
+    seen, made = examined(loop, run)
     loop.narrator.rows(
         ["failure class", "size", "share", "kind", "side"],
         [
@@ -137,7 +146,7 @@ def diagnosed(loop: Loop, seen: Examined) -> Diagnosis:
     loop.narrator.say(
         f"   unexplained: {made.unexplained:.0%} of {counted(made.failures, 'failure')}"
     )
-    return made
+    return seen, made
 
 
 async def proposed(loop: Loop, seen: Examined, diagnosis: Diagnosis) -> Proposal | None:
@@ -236,16 +245,10 @@ async def promoted(loop: Loop, run: RunFolder, *, write: bool = True) -> Done:
 
 def rejected(proposal: Proposal, done: Done) -> Proposal:
     """The proposal with every hunk marked as rejected by the gates: the proposer's memory."""
-    from harness_cli.evolution.proposal_file import hunks
-
+    why = f"gates: {done.outcome}"
+    no = Decision(state="reject", reason=why, by="harness demo", script=True)
     for name, _, _ in hunks(proposal):
-        proposal = decide(
-            proposal,
-            name,
-            Decision(
-                state="reject", reason=f"gates: {done.outcome}", by="harness demo", script=True
-            ),
-        )
+        proposal = decide(proposal, name, no)
     return proposal
 
 
@@ -261,6 +264,7 @@ def keep(
     seconds: float,
 ) -> None:
     """Add the stage to the record, and say what is advised; a promoted one is selected now."""
+    examined(loop, outcome.run)  # the advice looks at what is left
     _, advice = evolution_record(loop.project, evalset=EVALSET, split=SPLIT)
     loop.narrator.say(f"   advice: {advice.action}: {'; '.join(advice.reasons)}")
     deltas: dict[str, Any] = {}
