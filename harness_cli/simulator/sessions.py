@@ -95,8 +95,13 @@ class Sessions:
                 hint="close sessions that are done, or raise the bound",
             )  # fmt: skip
         rooms = self.rooms
+        settings = merged(rooms.settings, start.settings)
         environment = Environment(
-            rooms.shop, rooms.draws, merged(rooms.settings, start.settings), rewards=rooms.rewards
+            rooms.shop,
+            rooms.draws,
+            settings,
+            rewards=rooms.rewards,
+            viewer=rooms.viewer(settings),
         )
         now = self._clock()
         session = Session(secrets.token_urlsafe(12), environment, now, now)
@@ -169,6 +174,7 @@ class Sessions:
         """End every session."""
         for name in list(self._open):
             await self.close(name)
+        await self.rooms.close()
 
     def _over(self, session: Session) -> bool:
         now = self._clock()

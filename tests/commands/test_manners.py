@@ -165,7 +165,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("judge show", "", OK),
     ("judge show", "no-such", {2}),
     ("judge pairwise", "latest no-such", {2}),
-    ("judge rewards", "", OK),
+    ("judge rewards", "", {2}),
     ("judge rewards", "--judge no-such", {2}),
     ("blind make", "latest no-such", {2}),
     ("blind annotate", "", {2}),

@@ -1,6 +1,9 @@
 """Who asks: the library's viewer, a model as a viewer on a loopback endpoint, and its record."""
 
 import asyncio
+import json
+import shutil
+import subprocess
 
 from aiohttp import web
 from live_rooms import CALM, DRAWS, ROOT, SHOP, play
@@ -14,6 +17,8 @@ from harness_cli.simulator.live.episode import clockless
 from harness_cli.simulator.live.replaying import replay
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.live.viewers import MOST, ModelViewer, one_line, quoted
+from harness_cli.simulator.rooms import open_rooms
+from harness_cli.simulator.sessions import Sessions, Start
 
 DIALOGUE = Settings(faults=CALM, turns=4, mix={"product-qa": 1.0}, noisy=0.0, mixed=0.0)
 
@@ -143,3 +148,37 @@ def test_a_policy_of_the_project_plays_the_viewer_over_http():
     assert spoken(env) == ["is number 2 any good"]
     assert asked[0]["messages"][0]["role"] == "system"
     assert "number 2" in asked[1]["messages"][2]["content"]
+
+
+def test_the_role_user_simulator_plays_viewers_in_the_rooms_of_a_project(tmp_path):
+    root = tmp_path / "shop"
+    for name in ("catalogue", "scenarios"):
+        shutil.copytree(ROOT / "evalsets" / name, root / "evalsets" / name)
+    shutil.copytree(ROOT / "harness_repo", root / "harness_repo")
+    script = {"replies": [{"text": "what is number 2"}, {"text": "[done]"}], "repeat": True}
+    (root / "viewer.yaml").write_text(json.dumps(script))
+    (root / "harness.yaml").write_text(
+        json.dumps(
+            {
+                "policies": {
+                    "builtin": {"kind": "builtin"},
+                    "viewer": {"kind": "scripted", "script": "viewer.yaml"},
+                },
+                "roles": {"user_simulator": "viewer"},
+            }
+        )
+    )
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+
+    async def go():
+        sessions = Sessions(open_rooms(root, rewards=False))
+        dialogue = {"turns": 3, "mix": {"product-qa": 1.0}}
+        spoken = await sessions.open(Start(seed=3, settings=dialogue))
+        alone = await sessions.open(Start(seed=3, settings={"mix": {"product-qa": 1.0}}))
+        words = [s.environment.item.request.comments[0].text for s in (spoken, alone)]
+        await sessions.close_all()
+        return words
+
+    said, drawn = asyncio.run(go())
+    assert said == "what is number 2"
+    assert drawn != said
