@@ -43,6 +43,7 @@ def check_tools(parts: Parts) -> Iterator[Finding]:
                 fix=f"write `name: {stem}` or rename the file",
             )
     yield from _duplicates(parts)
+    yield from _standing(parts)
     for alias, server in parts.mcp.servers.items():
         yield from _server(parts, alias, server)
     yield from _locked(parts)
@@ -186,6 +187,21 @@ def _duplicates(parts: Parts) -> Iterator[Finding]:
                 fix="a policy cannot tell them apart: rename one",
             )
         seen.setdefault(name, path)
+
+
+def _standing(parts: Parts) -> Iterator[Finding]:
+    """A file that stands for a server's tool, and no server was locked with such a tool."""
+    locked = {name for listed in parts.lock.servers.values() for name in listed}
+    for path, tool in parts.tools.items():
+        if tool.executor == "mcp" and tool.operation not in locked:
+            near = get_close_matches(tool.operation, sorted(locked), n=1)
+            yield parts.finding(
+                path,
+                "$._meta",
+                "tool/executor",
+                f"`{tool.name}` stands for `{tool.operation}`, which no server was locked with",
+                fix=f"did you mean `{near[0]}`?" if near else "`harness tools lock`",
+            )
 
 
 def _server(parts: Parts, alias: str, server: McpServer) -> Iterator[Finding]:

@@ -134,3 +134,12 @@ def test_what_a_skill_says_of_a_masked_one_is_caught():
     _, faults = examined(start(), replace(broken, map=masked))
     assert {f.kind for f in faults} >= {"names"}
     assert any("skills/thanks/SKILL.md speaks of `greet`" in f.what for f in faults)
+
+
+def test_a_tool_that_stands_for_no_servers_tool_is_caught():
+    draft = drafted(only("tool_definitions", "rename"))
+    path = f"tools/{draft.map.tools['calculate_promotion']}.yaml"
+    old = "harness.operation: calculate_promotion"
+    broken = edited(draft, path, old, "harness.operation: calculate_promotions")
+    _, faults = examined(start(), broken)
+    assert "did you mean `calculate_promotion`?" in str(faults[0]) or "stands for" in str(faults[0])
