@@ -136,7 +136,6 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("manifest diff", "no-such neither", BAD),
     ("manifest list", "", OK),
     ("incidents", "", OK),
-    ("cron", "-- check harness_repo", {0, 2}),
     ("cron", "--younger-than 1h --last-success no-such", {12}),
     ("cron", "", {2}),
     ("runs", "", OK),
