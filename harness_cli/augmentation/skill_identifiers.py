@@ -4,6 +4,7 @@ Moves: `rename`, `describe`, `plausible`, `noise`, `mask`. A skill is masked onl
 what the items of the state need; what speaks of a masked skill goes with it.
 """
 
+from functools import lru_cache
 from random import Random
 
 from harness_cli.augmentation.draft import Draft, allowed
@@ -11,7 +12,7 @@ from harness_cli.augmentation.masking import FILE, FOLDER, masked, skill_names
 from harness_cli.augmentation.naming import renamed
 from harness_cli.augmentation.renames import with_names
 from harness_cli.augmentation.reworded import described
-from harness_cli.augmentation.skill_text import field, folded, fronted, with_field
+from harness_cli.augmentation.skill_text import folded, fronted, with_field
 from harness_cli.augmentation.tables import AddedSkill, added_table, skill_table
 from harness_cli.harness.frontmatter import split
 from harness_cli.records.augmentation import Dimension
@@ -48,14 +49,20 @@ def _described(draft: Draft, draw: Random, chance: float) -> Draft:
             continue
         path = f"{FOLDER}{name}{FILE}"
         front, body = fronted(draft.text(path))
-        if not field(front, "description"):
+        old = _description(front)
+        if not old:
             continue
-        old = str(split((front + body).encode(), path).fields["description"]).strip()
         table = skill_table().get(name)
         new = described(draft, old, table.descriptions if table else (), draw)
         if new != old:
             changed[path] = with_field(front, "description", new) + body
     return draft.written(changed).counted(describe=len(changed))
+
+
+@lru_cache(maxsize=1024)
+def _description(front: str) -> str:
+    """The description in a frontmatter; empty where there is none."""
+    return str(split(front.encode(), "SKILL.md").fields.get("description") or "").strip()
 
 
 def _added(draft: Draft, kind: str, draw: Random, strength: float) -> Draft:

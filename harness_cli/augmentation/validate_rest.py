@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -141,14 +142,21 @@ def _pipeline(name: str, before: Pipeline, after: Pipeline) -> Iterator[str]:
 
 def _said(text: str, back: Mapping[str, str], originals: Originals) -> Counter[Form]:
     """The canonical forms of a block's entries and other lines, whatever their order."""
-    for said, instead in phrases().places.items():
-        text = " ".join(text.split(" ")).replace(said, instead)
     found: Counter[Form] = Counter()
+    for line in _lines(text):
+        form = form_of(line, back)
+        found[originals.get(form, form)] += 1
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _lines(text: str) -> tuple[str, ...]:
+    """The titles, entries and paragraphs of a block, places said as the table says them."""
+    found = []
     for part in parts(text, "#"):
         first, listed, behind = entries(part)
-        lines = [unfolded(e[len(mark_of(e)) :]) for e in listed]
-        for line in [part.title, unfolded("\n".join(first)), *lines, unfolded("\n".join(behind))]:
-            if line:
-                form = form_of(line, back)
-                found[originals.get(form, form)] += 1
-    return found
+        found += [part.title, unfolded("\n".join(first)), unfolded("\n".join(behind))]
+        found += [unfolded(e[len(mark_of(e)) :]) for e in listed]
+    for said, instead in phrases().places.items():
+        found = [line.replace(said, instead) for line in found]
+    return tuple(line for line in found if line)
