@@ -17,6 +17,7 @@ from harness_cli.records.training import DataCard, SftJob
 from harness_cli.store.project import Project
 from harness_cli.training.sft import write_sft
 from harness_cli.training.teaching import teach
+from harness_cli.training.template_source import TRL
 
 
 def export_sft(
@@ -37,7 +38,11 @@ def export_sft(
     if job.schema != 1:
         raise BadFile(f"{job_file}: schema {job.schema} is not known", hint="this is 1")
     # A path on the command line is meant from where the command is, one in a job from the project.
-    paths = {k: str((directory / v).resolve()) for k, v in given.items() if v and k in PATHS}
+    paths = {
+        key: str((directory / value).resolve())
+        for key, value in given.items()
+        if value and key in PATHS and not value.startswith(TRL)
+    }
     named = {k: v for k, v in {**given, **paths}.items() if v is not None}
     job = msgspec.structs.replace(job, **named)
     with progress(quiet=quiet) as observe:

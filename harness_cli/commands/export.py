@@ -105,7 +105,7 @@ def sft(
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Chat template or model folder: rows of tokens, too."),
+        typer.Option(metavar="PATH", help="Model folder, Jinja file or trl:NAME: tokens, too."),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(metavar="PATH", help="Default: the template's folder.")
@@ -165,7 +165,9 @@ def rl_tasks(
     output: Data,
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN…", help="Default: the newest complete run.", autocompletion=run_ids),
+        typer.Argument(
+            metavar="RUN…", help="Default: the newest complete run.", autocompletion=run_ids
+        ),
     ] = None,
     directory: Folder = HERE,
     as_json: Json = False,

@@ -50,7 +50,7 @@ class SftJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     thinking: Literal["keep", "drop"] = "keep"
     """The teacher's reasoning in the agent's lessons; the two students never get it."""
     template: str | None = None
-    """Chat template (a Jinja file or a model's folder): with it rows are tokenised as well."""
+    """Chat template (a Jinja file, a model's folder, `trl:NAME`): rows are tokenised with it."""
     tokenizer: str | None = None
     """`tokenizer.json` or a model's folder; the template's folder without one."""
     max_tokens: AtLeastOne = 16384

@@ -38,6 +38,7 @@ from harness_cli.training.rejection import kept_whole, rejected
 from harness_cli.training.students import Lesson, lesson, tools_column
 from harness_cli.training.teaching import Taught
 from harness_cli.training.teaching_plan import ORIGINAL
+from harness_cli.training.template_source import tools_for
 
 _json = msgspec.json.Encoder().encode
 """Keys stay in the order in which they were sampled and shown."""
@@ -246,8 +247,7 @@ def write_sft(
     tokenised = Tokenised(kept={row.id for row in found.rows})
     _refuse_empty(found, len(tokenised.kept))
     if job.template is not None:
-        where = project.root / job.template
-        tools = Tools(where, project.root / job.tokenizer if job.tokenizer else where)
+        tools = tools_for(project.root, job.template, job.tokenizer)
         tokenised = tokenise(found, tools, job, folder, processes=processes)
     files = {
         f"{student}.jsonl": [

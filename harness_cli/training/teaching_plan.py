@@ -19,6 +19,7 @@ from harness_cli.records.training import SftJob
 from harness_cli.store.project import Project
 from harness_cli.training.drawn_states import draw_states
 from harness_cli.training.measured import refuse_measuring
+from harness_cli.training.template_source import tools_for
 
 ORIGINAL: Final = "original"
 OURS: Final = ("teacher", "rejection_judge", "reward_judge", "final_judge")
@@ -61,6 +62,9 @@ def resolve(project: Project, job: SftJob, folder: Path) -> TeachingPlan:
         )
     if not job.students:
         raise UsageError("the job names no student", hint="students: [agent, tool, response]")
+    if job.template is not None:
+        # What a wrong path would end after hours of a teacher's work ends here.
+        tools_for(project.root, job.template, job.tokenizer).open()
     if not (job.original or job.states):
         raise UsageError("the job names no harness state", hint="`original: true` or `states: N`")
     evalset = replace(evalset, items=evalset.items.first(job.limit))

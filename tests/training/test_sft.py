@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from chat_cases import needs_templates
 from lesson_shop import ITEMS, LONG, byte_tokenizer, make_lesson_shop
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
@@ -305,11 +306,32 @@ def test_a_template_that_writes_no_end_token_gives_no_row(shop, model):
         ({"states": 0, "original": False}, "names no harness state"),
         ({"judge": "nobody"}, "no judge named"),
         ({"students": ()}, "names no student"),
+        ({"template": "no-such"}, "no chat template"),
+        ({"template": "s.yaml"}, "comes without a tokenizer"),
+        ({"template": "model", "tokenizer": "no-such"}, "no tokenizer"),
+        ({"template": "model", "tokenizer": "s.yaml"}, "is no tokenizer"),
     ],
 )
-def test_a_job_that_cannot_be_meant_is_refused_before_anything_is_asked(shop, tmp_path, job, why):
+def test_a_job_that_cannot_be_meant_is_refused_before_anything_is_asked(
+    shop, model, tmp_path, job, why
+):
     with pytest.raises(UsageError, match=why):
         made(shop, tmp_path / "d", **job)
+
+
+@needs_templates
+def test_a_template_of_trl_is_named_and_comes_with_the_models_tokenizer(shop, model, tmp_path):
+    out = tmp_path / "set"
+    words = ["-o", str(out), "--limit", "1", "--states", "0", "--evalset", "shop", "--json"]
+    named = [*words, "--tokenizer", str(model), "--template"]
+    done = call(shop.root, "export", "sft", *named, "trl:qwen2_5_training")
+    assert done.code == 0, done.err
+    (row,) = rows(out, "response.tokens.jsonl")
+    text = Tokenizer.read(model).decode([t for t in row["labels"] if t != -100])
+    assert text == "Hello and welcome!<|im_end|>"
+    wrong = call(shop.root, "export", "sft", *named, "trl:qwen2_5_trainin")
+    assert wrong.code == 2
+    assert "did you mean `qwen2_5_training`?" in wrong.err
 
 
 def test_a_test_split_and_a_sealed_one_are_never_training_data(shop, tmp_path):

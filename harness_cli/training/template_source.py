@@ -1,0 +1,49 @@
+"""Where a job's chat template and tokenizer lie: a file, a model's folder, or one of trl's.
+
+trl ships a training template for many families (`trl:qwen3_training`); it is found as a file of the
+installed package, which is not imported.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from harness_cli.errors import BadFile, MissingExtra, UnknownName, UsageError
+from harness_cli.training.masking import Tools
+from harness_cli.training.tokens import FILE
+
+TRL: Final = "trl:"
+
+
+def tools_for(root: Path, template: str, tokenizer: str | None) -> Tools:
+    """Both, by the names of a job; paths are relative to `root`.
+
+    Raises `BadFile` where one is missing, `UsageError` where a template that is no model's folder
+    comes without a tokenizer.
+    """
+    where = trl_template(template) if template.startswith(TRL) else root / template
+    if not where.exists():
+        raise BadFile(f"there is no chat template `{template}`")
+    if tokenizer is None:
+        if not (where / FILE).is_file():
+            raise UsageError(
+                f"the template `{template}` comes without a tokenizer",
+                hint=f"--tokenizer PATH: `{FILE}`, or a model's folder that holds it",
+            )
+        return Tools(where, where)
+    if not (root / tokenizer).exists():
+        raise BadFile(f"there is no tokenizer `{tokenizer}`")
+    return Tools(where, root / tokenizer)
+
+
+def trl_template(name: str) -> Path:
+    """The file of `trl:NAME`. Raises `MissingExtra` without trl, `UnknownName`."""
+    package = find_spec("trl")
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtra.of(f"the template `{name}`", "train")
+    folder = Path(package.submodule_search_locations[0], "chat_templates")
+    known = {path.stem: path for path in folder.glob("*.jinja")}
+    wanted = name.removeprefix(TRL)
+    if wanted not in known:
+        raise UnknownName.of("chat template of trl", wanted, known)
+    return known[wanted]
