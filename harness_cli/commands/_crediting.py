@@ -92,4 +92,5 @@ def show_heldout(project: Project, asked: Asked, *, as_json: bool, quiet: bool) 
         ],
     )
     if not quiet:
-        note("errors: replies the deterministic naturalness check objects to; p: exact McNemar")
+        by = f"panel `{asked.judge}`" if asked.judge else "deterministic naturalness check"
+        note(f"errors: replies the {by} objects to; p: exact McNemar")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness_cli.commands._completing import policy_names, run_ids
+from harness_cli.commands._completing import judge_names, policy_names, run_ids
 from harness_cli.commands._groups import DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
@@ -256,23 +256,32 @@ def heldout(
     evalset: Annotated[str, typer.Option(help="The held-out evalset.")] = "harness_edit",
     split: Annotated[str, typer.Option(help="Its sealed split.")] = "test",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first items.")] = None,
+    naturalness_judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A panel with `naturalness: panel`; default: the deterministic rules.",
+            autocompletion=judge_names,
+        ),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Errors before and after the same edits on a sealed split, for one or several policies."""
     from harness_cli.commands._crediting import show_heldout
-    from harness_cli.loop.heldout import Asked, policies_of
+    from harness_cli.loop import heldout as protocol
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
-    asked = Asked(
+    asked = protocol.Asked(
         before=before,
         after=after,
-        policies=policies_of(project, policy),
+        policies=protocol.policies_of(project, policy),
         reason=reason,
         evalset=evalset,
         split=split,
         limit=limit,
+        judge=protocol.naturalness_judge(project, naturalness_judge),
     )
     show_heldout(project, asked, as_json=as_json, quiet=quiet)

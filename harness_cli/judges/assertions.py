@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from harness_cli.errors import JudgeError
 from harness_cli.judges import text_checks, trajectory_checks
 from harness_cli.judges.ifeval.assertion import ifeval
-from harness_cli.judges.naturalness import naturalness
+from harness_cli.judges.naturalness import RUBRIC, naturalness
 from harness_cli.judges.outcome import Outcome
 from harness_cli.records.item import Assertion, Item
 from harness_cli.records.trajectory import Trajectory
@@ -89,6 +89,8 @@ def _outcome(kind: str, assertion: Assertion, trajectory: Trajectory, rubrics: R
         return rubrics.get(str(assertion.value)) or Outcome(None, "needs a panel judge")
     if kind == "assert-set":
         return _set(assertion.assert_, assertion.threshold, trajectory, rubrics)
+    if kind == "naturalness" and RUBRIC in rubrics and trajectory.reply.strip():
+        return rubrics[RUBRIC]  # a panel was to say it, in place of the rules
     check = CHECKS.get(kind)
     if check is None:
         near = get_close_matches(kind, sorted(ASSERTION_TYPES), n=1)

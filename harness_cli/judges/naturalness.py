@@ -1,6 +1,7 @@
 """Could a live host say it: no lists, markup, boilerplate or written-style phrasing (TR §5.5).
 
-Deterministic, English and Chinese, blind to what the reply is about. A reply with one problem is a
+Deterministic, English and Chinese, blind to what the reply is about; a panel that decides the same
+question in place of these rules gets `RUBRIC`. A reply with one problem is a
 bad case; the problems say which of the host's habits, or of the harness's texts, to change.
 """
 
@@ -12,6 +13,13 @@ from harness_cli.judges.outcome import Outcome
 from harness_cli.records.item import Assertion
 from harness_cli.records.trajectory import Trajectory
 
+RUBRIC = (
+    "A live host could say the reply aloud to this viewer: it is colloquial and short, one or two "
+    "breaths. It has no list, markup, field label or bracketed aside, no boilerplate of an "
+    "assistant or of customer service, and no phrasing that belongs on paper. How it is said is "
+    "what counts, not whether it is true, complete or wanted."
+)
+"""METHODS §2's naturalness as a rubric for a panel (`naturalness: panel` of a judge)."""
 LONGEST = 4_000
 """Characters that are looked at; a longer text is too long anyway."""
 WORDS, HAN = 70, 120

@@ -1,9 +1,9 @@
 """The held-out protocol for edits of the harness (TR §5.5, METHODS §8).
 
 Several policies, each before and after the same edits, on a split that no diagnosis ever saw.
-Errors are replies that the naturalness check objects to; error reduction = (before − after) /
-before. The split is opened in the study's name, logged before the first score; what was evaluated
-is kept, so that a stopped study goes on.
+Errors are replies that the naturalness check (its rules, or a panel) objects to; error reduction =
+(before − after) / before. The split is opened in the study's name, logged before the first score;
+what was evaluated is kept, so that a stopped study goes on.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
 from harness_cli.evaluation.seal import Opening, openings
 from harness_cli.harness.load import load_state
+from harness_cli.judges.open import judge_config
 from harness_cli.records.canonical import digest, write_json
 from harness_cli.stats.paired import McNemar, mcnemar
 from harness_cli.store.project import Project
@@ -77,6 +78,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     evalset: str = "harness_edit"
     split: str = "test"
     limit: int | None = None
+    judge: str | None = None
+    """A panel that decides naturalness by its votes; None: the deterministic rules."""
 
 
 async def study(
@@ -122,6 +125,8 @@ def study_id(project: Project, asked: Asked, before: str, after: str) -> str:
     """Named by what it compares: the same question goes on with the same study."""
     held = load_evalset(project, asked.evalset, split=asked.split, reason=asked.reason)
     parts = [before, after, held.digest, asked.split, asked.limit]
+    if asked.judge is not None:
+        parts.append(asked.judge)
     return f"h-{digest(parts)[:10]}"
 
 
@@ -148,6 +153,7 @@ async def _side(
             policy=policy,
             harness=rev,
             limit=asked.limit,
+            judge=asked.judge,
             reason=reason,
             resume=begun,
             command=COMMAND,
@@ -167,6 +173,8 @@ def _begun(project: Project, asked: Asked, policy: str, harness_id: str) -> RunF
             and (config.policy, config.harness_id, config.limit)
             == (policy, harness_id, asked.limit)
             and (ref.name, ref.split) == (asked.evalset, asked.split)
+            and (asked.judge is None or config.judge == asked.judge)
+            and (asked.judge is not None or not decides_naturalness(project, config.judge))
         ):
             return run
     return None
@@ -205,6 +213,24 @@ def _counted(run: RunFolder, scores: dict[str, float | None]) -> Side:
 def reduction(before: int, after: int) -> float | None:
     """(before − after) / before: 149 → 122 is 18.1 %, 238 → 115 is 51.7 % (TR Table 8)."""
     return None if before == 0 else (before - after) / before
+
+
+def decides_naturalness(project: Project, judge: str) -> bool:
+    """Whether a judge's votes decide naturalness, in place of the rules."""
+    config = project.config.judges.get(judge)
+    return config is not None and config.kind == "panel" and config.naturalness == "panel"
+
+
+def naturalness_judge(project: Project, name: str | None) -> str | None:
+    """The panel that is to decide naturalness. Raises `UsageError` for one that does not."""
+    if name is not None:
+        judge_config(project, name)
+        if not decides_naturalness(project, name):
+            raise UsageError(
+                f"judge `{name}` leaves naturalness to the rules",
+                hint=f"`naturalness: panel` under `judges: {name}` of harness.yaml",
+            )
+    return name
 
 
 def policies_of(project: Project, named: Sequence[str] | None) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     harness: str | None = None
     """Folder of the judge's harness; `judges/<name>` of the harness, else `judges/final`."""
     pipeline: str = "default"
+    naturalness: Literal["rules", "panel"] = "rules"
+    """Who decides an item's `naturalness`: the deterministic rules, or this panel's votes."""
     rounds: AtLeastOne = 6
     """Model calls of one vote."""
     call_s: Positive = 180.0

@@ -48,6 +48,7 @@ _UNKNOWN = phrases(
     不清楚|不知道|不确定|不太清楚|不了解|不好说|说不准|手头没|没有?看到|拿不准
     没有?(?:相关|这个|这方面|这项|具体|找到|查到|写|标|说明|提到|注明|标注|写明|提供|介绍|显示\
     |资料|信息)
+    (?:信息|资料|数据|内容|答案|说明)[^，。！？!?\n]{0,6}(?:没有|没写|查不到|看不到)
     暂时没|暂无|查不到|找不到|未(?:标注|注明|提及|说明|提供|写)
     (?:无法|没法|不能|不敢)(?:确认|确定|肯定)|确认一下|核实一下|页面(?:上)?没
     """
@@ -93,7 +94,8 @@ _GREET = phrases(
 )
 _THANKS = phrases(
     r"""
-    \bthank|\bthanks\b|appreciate|you're welcome|my pleasure|glad (?:you|it|to hear)
+    \bthank|\bthanks\b|appreciate|you(?:'re| are) (?:very |most |so |more than )?welcome
+    my pleasure|glad (?:you|it|to hear)
     happy (?:you|to hear|it)|so kind|means a lot|谢谢|感谢|多谢|谢啦|不客气|开心|高兴|支持
     """
 )
@@ -165,8 +167,33 @@ def apologises(text: str) -> bool:
 
 
 def confirms_order(text: str) -> bool:
-    """Whether the reply says that a product is presented now or next."""
-    return _MOVED.search(fold(text)) is not None
+    """Whether a sentence says that a product is presented now or next, and does not decline."""
+    sentences = re.findall(r"[^。！!.？?\n]+", fold(text))
+    return any(_MOVED.search(s) and not _DECLINE.search(s) for s in sentences)
+
+
+_ABOUT_ME = phrases(
+    r"""
+    \b(?:are|r) (?:you|u|ya)\b[^.!?]{0,24}\b(?:real|human|robot|bot|ai|person|machine|alive|avatar
+    program|virtual)\b
+    \b(?:is|am i|talking|speaking|chatting)\b[^.!?]{0,20}\b(?:real person|human|robot|bot|ai\
+    |machine)\b
+    \bor (?:a |an )?(?:real )?(?:person|human|robot|bot|machine)\b
+    真人|机器|人工智能|数字人|虚拟|是不是人|是人吗|活人|(?<![a-z])ai(?![a-z])
+    \b(?:are|r|were) (?:you|u)\b(?! (?:selling|sold|out|open|closed|shipping|sure|offering|having))
+    \b(?:do|did|have|can) (?:you|u)\b[^.!?]{0,12}\b(?:yourself|personally|ever|use|used|tried|try
+    wear|like|love|eat|drink|sleep|feel|live|get tired)\b
+    \bhow (?:old|tall) are you
+    \byour (?:own|skin|hair|name|age|job|family|husband|wife|boyfriend|kids|real)\b
+    ^\W*(?:a )?(?:ro)?(?:bot|human|real|ai|tired|hungry|sleepy)\W*$
+    (?:主播|你|您)(?:自己|本人|平时|也|是不是|累|饿|困|几岁|多大|结婚|站|住|家|用过|试过|吃过|穿过)
+    """
+)
+
+
+def asks_about_host(text: str) -> bool:
+    """Whether a viewer wants to know what the host is, or about its life."""
+    return _ABOUT_ME.search(fold(text)) is not None
 
 
 def shows_image(text: str) -> bool:

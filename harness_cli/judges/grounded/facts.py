@@ -26,6 +26,12 @@ _UNIT_OF = {
     "warranty_months": "months", "warranty": "months",
 }  # fmt: skip
 _WORD = re.compile(r"[a-z][a-z'-]{2,}|\d+(?:\.\d+)?|[\u3400-\u9fff]")
+_COUNT_ASKED = re.compile(
+    r"\bhow many [^.!?]{0,40}?\b(?:left|have|remain|in stock|available|there)\b|\bhow much stock\b"
+    r"|\bnumber of (?:pieces|units)|(?:剩|库存)[^，。！？?]{0,3}(?:多少|几)|多少(?:件|个|库存|货)"
+    r"|几(?:件|个)(?:货|库存)"
+)
+"""A viewer who wants to know how many there are, not whether there are any."""
 _STOP = words(
     """
     the and for you your with that this are can from not have has will its was one any all but our
@@ -50,6 +56,22 @@ def stated(reading: Reading, fact: Fact) -> bool:
     if isinstance(value, int | float):
         return _numeric(reading, fact, float(value))
     return _textual(reading, fact, str(value))
+
+
+def share_of(reading: Reading, fact: Fact) -> float:
+    """1 where the reply carries a fact, 0 where it does not, 0.5 where it says that there is some
+    and was asked how many."""
+    if not stated(reading, fact):
+        return 0.0
+    counted = isinstance(fact.value, int | float) and not isinstance(fact.value, bool)
+    if fact.field != "stock" or not counted or not fact.value or not _asks_count(reading):
+        return 1.0
+    said = _numbers(reading, _without_links(reading))
+    return 1.0 if any(same(v, float(fact.value)) for v in said) else 0.5
+
+
+def _asks_count(reading: Reading) -> bool:
+    return any(_COUNT_ASKED.search(fold(c.text)) for c in reading.item.request.comments)
 
 
 def _spread(form: str, text: str) -> bool:

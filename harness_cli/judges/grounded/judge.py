@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness_cli.judges.base import JudgeCalls
 from harness_cli.judges.grounded import acts
+from harness_cli.judges.grounded.authority_checks import check_authority
 from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.indexed import Indexed, indexed
@@ -37,6 +38,7 @@ CHECKS = (
     check_properties,
     check_values,
     check_conduct,
+    check_authority,
     check_links,
     check_forbidden,
 )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from harness_cli.judges.naturalness import RUBRIC
 from harness_cli.judges.panel.fence import addresses_judge, between_marks, fenced_json
 from harness_cli.records.canonical import digest
 from harness_cli.records.catalogue import Catalogue
@@ -69,11 +70,15 @@ class Case:
     world: Catalogue
     reference: bool = True
     """Show what the item expects, which the host never saw."""
+    natural: bool = False
+    """Ask about an item's `naturalness` as a rubric."""
 
     @cached_property
     def rubrics(self) -> tuple[Rubric, ...]:
         """The item's rubrics, each text once, in order."""
         texts = dict.fromkeys(rubric_texts(self.item.assert_))
+        if self.natural and asks_naturalness(self.item.assert_) and self.trajectory.reply.strip():
+            texts[RUBRIC] = None
         return tuple(Rubric(id=f"rubric:{n}", text=t) for n, t in enumerate(texts, 1))
 
     @cached_property
@@ -187,6 +192,14 @@ def rubric_texts(assertions: tuple[Assertion, ...]) -> list[str]:
             found.append(assertion.value)
         found += rubric_texts(assertion.assert_)
     return found
+
+
+def asks_naturalness(assertions: tuple[Assertion, ...]) -> bool:
+    """Whether an item asserts `naturalness`, or its opposite, also inside a set."""
+    return any(
+        a.type.removeprefix("not-") == "naturalness" or asks_naturalness(a.assert_)
+        for a in assertions
+    )
 
 
 def _room(room: Room) -> dict[str, Any]:

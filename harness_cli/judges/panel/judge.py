@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harness_cli.judges.base import DirectCalls, JudgeCalls
+from harness_cli.judges.naturalness import RUBRIC
 from harness_cli.judges.panel.cache import VoteCache
 from harness_cli.judges.panel.case import Case
 from harness_cli.judges.panel.members import Member, Slots
@@ -37,6 +38,8 @@ class Voting:
     votes: VoteCache | None = None
     fresh: bool = False
     """Take no vote from the cache."""
+    natural: bool = False
+    """Decide an item's `naturalness` as well."""
 
 
 class PanelJudge:
@@ -58,6 +61,7 @@ class PanelJudge:
                     "members": [[m.name, m.id] for m in members],
                     "rule": [rule.rule, rule.split, rule.needed(len(members))],
                     "source": source_digest(),
+                    **({"naturalness": RUBRIC} if voting.natural else {}),
                 }
             )[:12],
         )
@@ -74,7 +78,7 @@ class PanelJudge:
         if trajectory.errored:
             reason = trajectory.error or f"the rollout ended by {trajectory.stop.value}"
             return Verdict(judge=self.id, scores=_nothing(), unscored_reason=reason)
-        case = Case(item, trajectory, world)
+        case = Case(item, trajectory, world, natural=self.voting.natural)
         made = calls or DirectCalls()
         work = [self._vote(member, case, made) for member in self.members]
         votes = [await work[0]] if len(work) == 1 else await together(work)

@@ -103,6 +103,7 @@ def _voting(
             project.runs.parent / "verdicts" / f"{name}.votes", Redactor.from_environment().text
         ),
         fresh=fresh,
+        natural=config.naturalness == "panel",
     )
 
 
