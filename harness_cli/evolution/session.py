@@ -198,6 +198,7 @@ def ground_of(seen: Examined, diagnosis: Diagnosis) -> Ground:
         files=seen.state.files,
         names=seen.names,
         fields=seen.fields,
+        pipeline=seen.config.pipeline,
     )
 
 

@@ -1,5 +1,6 @@
 """The proposer without a model, its guards, and the memory of what was rejected."""
 
+import dataclasses
 import random
 
 import msgspec
@@ -210,6 +211,24 @@ def test_a_length_check_in_the_way_moves_its_number_within_the_range():
     )
     made = after(where, edits(propose(where))["widen-reply-length"])["prompts/pipeline.yaml"]
     assert "reply_length: {value: 240, range: [80, 300], unit: characters}" in made
+
+
+def test_the_number_that_moves_is_the_one_of_the_pipeline_that_ran():
+    stopped = [HookEvent(hook="reply-length", event="before_reply", outcome="retry", step=0)]
+    short = FILES["prompts/pipeline.yaml"].replace("value: 200", "value: 100")
+    where = ground(
+        rows("w", ["tell me about {}"], reply="x", hooks=stopped, calls=[skill("item-qa")]),
+        {"prompts/pipeline.short.yaml": short},
+    )
+    where = dataclasses.replace(where, pipeline="short")
+    made = edits(propose(where))["widen-reply-length"]
+    changed = after(where, made)
+    assert made.module == "prompts/pipeline.short.yaml"
+    assert "reply_length: {value: 120," in changed["prompts/pipeline.short.yaml"]
+    assert (
+        changed.get("prompts/pipeline.yaml", FILES["prompts/pipeline.yaml"])
+        == FILES["prompts/pipeline.yaml"]
+    )
 
 
 def test_two_odd_failures_make_no_rule_and_other_sides_make_none_either():

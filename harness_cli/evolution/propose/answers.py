@@ -9,6 +9,7 @@ from harness_cli.evolution.mining import matches
 from harness_cli.evolution.propose.drafts import SUPPORT, Ground, draft, hit, mine, quoted
 from harness_cli.evolution.propose.sections import add_bullet, extend_yaml
 from harness_cli.evolution.unified import lines_of
+from harness_cli.harness.parts import pipeline_path
 from harness_cli.records.diagnosis import Edit, Op
 from harness_cli.records.reader import dump_yaml
 
@@ -147,7 +148,7 @@ def limit_edits(ground: Ground) -> Iterator[Edit | None]:
 
 
 def _wider(ground: Ground, hook: str, name: str) -> Edit | None:
-    pipeline = ground.state.pipelines.get("default")
+    pipeline = ground.state.pipelines.get(ground.pipeline)
     known = pipeline.constraints.get(name) if pipeline else None
     stopped = [
         f
@@ -157,7 +158,7 @@ def _wider(ground: Ground, hook: str, name: str) -> Edit | None:
     if known is None or len(stopped) < SUPPORT:
         return None
     value = min(known.range[1], known.value + max(1, round(known.value * 0.2)))
-    path = "prompts/pipeline.yaml"
+    path = pipeline_path(ground.pipeline)
     pointer = f"/constraints/{name}/value"
     return draft(
         ground,

@@ -33,6 +33,8 @@ class Ground:
     """Name of an attribute of the catalogue → its Chinese name."""
     judge: str | None = None
     """The folder below `judges/` whose files these are; None for a host's harness."""
+    pipeline: str = "default"
+    """The prompt pipeline of the run: another one's constraints bound nothing in it."""
 
     @property
     def passes(self) -> list[Seen]:
