@@ -6,7 +6,8 @@
 24 replies where no number is said, evenly over the kinds (`harness judge calibrate --limit` takes
 the same), or of a file of labels. Every reply is put before `grounded` and `local` in the shipped
 judge's harness; what each of them and the panel of both say follows from the two votes. Votes are
-kept in FOLDER, so a second start goes on behind the last one.
+kept in FOLDER, so a second start goes on behind the last one. MINUTES=5 asks for no further vote
+after five minutes; the tables are then of what was voted, and say of how many.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -54,9 +56,12 @@ def main(words: Sequence[str]) -> None:
     if not (folder / "x").is_dir():
         harness(folder, "init", "x")
     project = Project.read(folder / "x")
-    labels = part_of(_labels(project, words[2] if len(words) > 2 else None), most)
+    labels = _evenly(part_of(_labels(project, words[2] if len(words) > 2 else None), most))
     kept = asyncio.run(_votes(project, labels, folder / "votes.jsonl"))
-    _show(labels, kept)
+    voted = replace(labels, replies=tuple(r for r in labels.replies if r.id in kept))
+    print(f"{len(voted.replies)} of {len(labels.replies)} replies were voted on.\n")
+    if voted.replies:
+        _show(voted, kept)
     print(f"\nVotes: {folder / 'votes.jsonl'}")
 
 
@@ -66,14 +71,23 @@ def _labels(project: Project, file: str | None) -> Labels:
     return labels_of(project, read_label_file(Path(file)), "live_stream_qa", None, "team")
 
 
+def _evenly(labels: Labels) -> Labels:
+    """The replies in an order in which every beginning is even over the kinds."""
+    first: dict[str, int] = {}
+    for most in range(1, len(labels.replies) + 1):
+        first |= {r.id: most for r in part_of(labels, most).replies if r.id not in first}
+    return replace(labels, replies=tuple(sorted(labels.replies, key=lambda r: first[r.id])))
+
+
 async def _votes(project: Project, labels: Labels, file: Path) -> dict[str, Kept]:
+    until = time.monotonic() + 60 * float(os.environ.get("MINUTES", "inf"))
     lines = file.read_bytes().splitlines() if file.exists() else []
     kept = {k.id: k for k in (msgspec.json.decode(line, type=Kept) for line in lines)}
     panel = open_panel("both", JudgeConfig(panel=MEMBERS), project)
     try:
         with file.open("ab") as out:
             for reply, (item, trajectory) in zip(labels.replies, labels.cases, strict=True):
-                if reply.id in kept:
+                if reply.id in kept or time.monotonic() > until:
                     continue
                 wall, cpu = time.perf_counter(), time.process_time()
                 verdict = await panel.judge(item, trajectory, labels.world)
