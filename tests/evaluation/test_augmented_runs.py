@@ -27,7 +27,7 @@ from harness_cli.evaluation.variant_set import draw_rows, states_text
 from harness_cli.evaluation.writing_paraphrases import FILE, write_book
 from harness_cli.harness.check_project import check_project
 from harness_cli.harness.load import folder_files, harness_files, load_folder, load_state
-from harness_cli.loop.dimension_drops import conditions, make_sets, set_of, table
+from harness_cli.loop.dimension_drops import conditions, make_sets, measured, set_of, table
 from harness_cli.loop.scaffold import make_project
 from harness_cli.records.augmentation import AugmentationMap, Dimension, Paraphrase, Recipe
 from harness_cli.records.reader import dump_yaml, read_yaml
@@ -277,6 +277,19 @@ def test_the_table_of_drops_has_a_row_for_each_condition(shop, items):
     made = drops({"a": {"avg": 1.0}, "b": {"avg": 1.0}}, {"a": {"avg": 0.5}, "b": {"avg": 1.0}}, {})
     text = table({("builtin", "harness"): {"all": made}})
     assert "| builtin | harness | all | 2 | 100.0 → 75.0, +25.0 [" in text
+
+
+@pytest.mark.accept
+@pytest.mark.timeout(1800)
+def test_no_dimension_costs_builtin_much(shop):
+    """It reads what the prompt says: what an oracle does under a state, it is no worse at."""
+    every = list(load_evalset(shop, "live_stream_qa", split="dev").items)
+    recipes = {k: v for k, v in conditions(1.0).items() if k != ALL}
+    make_sets(shop, every[::20], recipes, 9)
+    for name, made in measured(shop, recipes, policy="builtin", agent="harness").items():
+        drop = next(d for d in made if d.metric == "avg")
+        assert drop.n == len(every[::20])
+        assert drop.drop < 0.15, (name, drop)
 
 
 def scripted(project, name, text):

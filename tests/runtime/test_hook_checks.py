@@ -138,7 +138,7 @@ def test_only_the_named_kinds_are_looked_at():
         ("unsupported_promise", {}, "We guarantee it works.", "guarantee"),
         ("unsupported_promise", {}, "保证有效", "保证"),
         ("unsupported_promise", {}, "It should work.", None),
-        ("reply_skill_required", {}, "Hello", "load_skill"),
+        ("reply_skill_required", {}, "Hello", "no reply skill was loaded"),
         ("reply_skill_required", {}, "", None),
     ],
 )
