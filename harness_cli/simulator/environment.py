@@ -30,6 +30,7 @@ from harness_cli.simulator.live.episode import LIMITS, Episode, Finished, Start
 from harness_cli.simulator.live.settings import Settings, checked
 from harness_cli.simulator.live.shop import Shop
 from harness_cli.simulator.live.states import Draws
+from harness_cli.simulator.live.stream import fingerprint
 from harness_cli.simulator.live.viewers import Viewer
 
 PATIENCE_S = 86_400.0
@@ -137,7 +138,8 @@ class Environment:
         """Begin an episode; one that was going on is given up.
 
         Rollouts of one `group` (the seed's own by default) share request and harness state; the
-        number of the rollout draws what may differ between them: the failures of tools.
+        number of the rollout draws what may differ between them: the failures of tools. Raises
+        `UsageError` for a rollout that would make its group a mixed one.
         """
         await self.close()
         start = Start(seed, group if group is not None else f"seed-{seed}", rollout)
@@ -159,6 +161,8 @@ class Environment:
                 f"the room of seed {seed} has no request",
                 hint="raise `arrivals.base` or `session_s`",
             )
+        if group is not None and self.episode.asked is not None:
+            self.draws.enter(group, fingerprint(self.episode.asked))
         return observation
 
     async def step(self, action: Mapping[str, Any] | ChatReply | str) -> Stepped:

@@ -52,7 +52,8 @@ def looks_up_link_2(seen):
 
 async def played(seed, host=looks_up_link_2, chosen=None, *, group=None, rollout=0, **more):
     """One episode stepped to its end: the environment, and every step."""
-    env = Environment(SHOP, more.pop("draws", DRAWS), chosen or Settings(), **more)
+    draws = more.pop("draws", None) or Draws(STATE)  # groups of other tests are none of its own
+    env = Environment(SHOP, draws, chosen or Settings(), **more)
     seen, steps = await env.reset(seed, group=group, rollout=rollout), []
     while not env.done:
         steps.append(await env.step(host(seen)))

@@ -246,6 +246,24 @@ def test_a_state_is_drawn_once_for_a_group_and_recorded_and_judged_in_the_bases_
         check_group([first.trajectory] * 2, ["x", "y"])
 
 
+def test_a_rollout_that_would_mix_its_group_is_refused():
+    draws = Draws(STATE)
+
+    async def go():
+        env, other = (Environment(SHOP, draws, Settings(noisy=n)) for n in (0.0, 1.0))
+        await env.reset(3, group="g", rollout=0)
+        await env.reset(3, group="g", rollout=1)
+        with pytest.raises(UsageError, match="`g` has another request already"):
+            await env.reset(4, group="g", rollout=2)
+        with pytest.raises(UsageError, match="a mixed group"):
+            await other.reset(3, group="g", rollout=3)
+        await other.reset(3)
+        await other.close()
+        await env.close()
+
+    asyncio.run(go())
+
+
 def test_a_share_of_augmented_groups_needs_something_that_makes_them():
     with pytest.raises(UsageError, match="nothing makes them"):
         Environment(SHOP, DRAWS, Settings(augmented=0.1))

@@ -182,7 +182,8 @@ def test_settings_that_cannot_be_meant_are_refused(wrong, words):
 
 
 def test_unknown_settings_and_rates_are_refused_where_they_stand():
-    for wrong in ({"split": "test"}, {"faults": {"timeout": 1.5}}, {"mixed": -0.1}):
+    endless = ({"session_s": 1e12}, {"tick_s": 1e-9})
+    for wrong in ({"split": "test"}, {"faults": {"timeout": 1.5}}, {"mixed": -0.1}, *endless):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(wrong, Settings)
 

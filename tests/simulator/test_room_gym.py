@@ -7,16 +7,17 @@ import sys
 import warnings
 
 import pytest
-from live_rooms import CALM, DRAWS, ROOT, SHOP, calling
+from live_rooms import CALM, ROOT, SHOP, STATE, calling
 
 from harness_cli.errors import UsageError
 from harness_cli.simulator.gym import RoomEnv
 from harness_cli.simulator.live.settings import Settings
+from harness_cli.simulator.live.states import Draws
 
 
 @pytest.fixture
 def room():
-    made = RoomEnv(SHOP, DRAWS, Settings(faults=CALM, requests=2), render_mode="ansi")
+    made = RoomEnv(SHOP, Draws(STATE), Settings(faults=CALM, requests=2), render_mode="ansi")
     yield made
     made.close()
 

@@ -22,13 +22,14 @@ from harness_cli.simulator.actions import reply_of
 from harness_cli.simulator.environment import Observation
 from harness_cli.simulator.live.replaying import replay
 from harness_cli.simulator.live.settings import Settings
+from harness_cli.simulator.live.states import Draws
 from harness_cli.simulator.remote import RemoteEnvironment, RemoteExecutor, RemoteSandbox
 from harness_cli.simulator.rooms import Rooms
 from harness_cli.simulator.server import Sandbox, main, serve
 from harness_cli.simulator.sessions import Bounds
 
 TOKEN = "t0ken"
-ROOMS = Rooms(SHOP, DRAWS, RuleRewards(), Settings(faults=CALM))
+ROOMS = Rooms(SHOP, Draws(STATE), RuleRewards(), Settings(faults=CALM))
 
 
 @asynccontextmanager
@@ -252,7 +253,7 @@ def test_the_crash_of_one_session_and_the_hang_of_another_are_no_others():
         health = await asked(url, "GET", "/v1/health")
         return answers, late, health[1]
 
-    answers, late, health = run(go, Bounds(step_s=1.5), rooms)
+    answers, late, health = run(go, Bounds(step_s=4), rooms)
     assert [a[0] for a in answers] == [500, 504, 200]
     assert answers[0][1]["error"]["type"] == "crashed"
     assert answers[2][1]["done"]
@@ -276,7 +277,7 @@ def test_two_actions_at_once_in_one_session_are_not_mixed_up():
         second = await asked(url, "POST", path, {"message": {"content": "me too"}})
         return second, await slow
 
-    second, slow = run(go, Bounds(step_s=1.0), rooms)
+    second, slow = run(go, Bounds(step_s=3), rooms)
     assert (second[0], second[1]["error"]["type"]) == (409, "busy")
     assert slow[0] == 504
 

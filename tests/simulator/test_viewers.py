@@ -25,7 +25,7 @@ DIALOGUE = Settings(faults=CALM, turns=4, mix={"product-qa": 1.0}, noisy=0.0, mi
 
 def modelled(*lines):
     """A viewer that says these lines."""
-    return ModelViewer(ScriptedPolicy(lines))
+    return ModelViewer(ScriptedPolicy(lines), rewords=True)
 
 
 def spoken(env):
@@ -125,7 +125,7 @@ def test_a_policy_of_the_project_plays_the_viewer_over_http():
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         config = PolicyConfig(kind="openai", base_url=url, model="viewer", stream=False)
         policy = open_policy("viewer", config, root=ROOT)
-        env = Environment(SHOP, DRAWS, DIALOGUE, viewer=lambda: ModelViewer(policy))
+        env = Environment(SHOP, DRAWS, DIALOGUE, viewer=lambda: ModelViewer(policy, rewords=True))
         seen = await env.reset(3)
         stepped = None
         while not env.done:
@@ -175,10 +175,13 @@ def test_the_role_user_simulator_plays_viewers_in_the_rooms_of_a_project(tmp_pat
         dialogue = {"turns": 3, "mix": {"product-qa": 1.0}}
         spoken = await sessions.open(Start(seed=3, settings=dialogue))
         alone = await sessions.open(Start(seed=3, settings={"mix": {"product-qa": 1.0}}))
-        words = [s.environment.item.request.comments[0].text for s in (spoken, alone)]
+        first = spoken.environment.item.request, alone.environment.item.request
+        while spoken.environment.item.request == first[0]:
+            await sessions.step(spoken.id, {"content": "Link 2 is here."})
+        words = spoken.environment.item.request.comments[0].text
         await sessions.close_all()
-        return words
+        return first, words
 
-    said, drawn = asyncio.run(go())
-    assert said == "what is number 2"
-    assert drawn != said
+    (one, other), words = asyncio.run(go())
+    assert one == other
+    assert words == "what is number 2"

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from harness_cli.errors import UsageError
-from harness_cli.records.bounds import AtLeastOne, NotNegative, Positive, Share
+from harness_cli.records.bounds import AtLeastOne, NotNegative, Share
 from harness_cli.simulator.live.arrivals import Arrivals
 from harness_cli.simulator.scenarios.items import CHINESE, MIX, NOISY
 
@@ -55,8 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schema: int = 1
     room: str | None = None
     """Id of a room of the catalogue; one is drawn where none is named."""
-    session_s: Positive = 900.0
-    tick_s: Positive = 15.0
+    session_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 900.0
+    tick_s: Annotated[float, msgspec.Meta(ge=1)] = 15.0
     """Facts of the room move this often: comments that share a tick are answered from one truth."""
     requests: AtLeastOne = 1
     """Requests of one episode."""

@@ -19,6 +19,8 @@ from harness_cli.simulator.scenarios.draws import generator
 
 KEPT = 32
 """Augmented states that stay compiled."""
+GROUPS = 10_000
+"""Groups whose request is remembered, the latest ones."""
 POOL = 100
 """Distinct augmented states that groups are dealt (**choice**)."""
 
@@ -84,6 +86,22 @@ class Draws:
         self._augment = augment
         self._pool, self._seed = pool, seed
         self._made: OrderedDict[int, Drawn] = OrderedDict()
+        self._groups: OrderedDict[str, str] = OrderedDict()
+
+    def enter(self, group: str, request: str) -> None:
+        """Count a rollout into its group. Raises `UsageError` for another request than the group's.
+
+        `request` is the fingerprint of what it is asked; the state follows from the group's name.
+        """
+        known = self._groups.setdefault(group, request)
+        self._groups.move_to_end(group)
+        if len(self._groups) > GROUPS:
+            self._groups.popitem(last=False)
+        if known != request:
+            raise UsageError(
+                f"a mixed group: `{group}` has another request already",
+                hint="all rollouts of a group take one seed and one set of settings",
+            )
 
     def refuse_share(self, share: float) -> None:
         """Raise `UsageError` where a share of groups is wanted that nothing makes states for."""

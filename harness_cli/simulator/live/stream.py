@@ -8,11 +8,10 @@ the tick, so what a request is judged against is what was true when it was made.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
-from harness_cli.records.canonical import digest
+from harness_cli.records.canonical import sha256
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.item import Expect, Item
 from harness_cli.records.request import Comment, Request
@@ -173,6 +172,9 @@ def _expected(pieces: Sequence[Piece], several: bool) -> Expect:
 
 
 def fingerprint(asked: Asked) -> str:
-    """Of all that the policy and the judges see of a request: equal in all rollouts of a group."""
-    shown: list[Any] = [msgspec.to_builtins(asked.item), asked.world]
-    return digest(shown)
+    """Of all that the policy and the judges see of a request: equal in all rollouts of a group.
+
+    Of the catalogue only what moves: the rest follows from the room.
+    """
+    moving = (asked.item, asked.world.stock, asked.world.promotions)
+    return sha256(msgspec.json.encode(moving))

@@ -60,19 +60,26 @@ class ScriptedViewer:
 class ModelViewer:
     """Any policy as a viewer (role `user_simulator`). One instance serves one episode.
 
-    A model that fails or says nothing ends the dialogue; it never ends the episode.
+    With `rewords` the first comment too is in the model's words; without, it is as drawn, so that
+    the rollouts of a group share their request. A model that fails or says nothing ends the
+    dialogue; it never ends the episode.
     """
 
     def __init__(
-        self, policy: Policy, *, temperature: float = 1.0, seed: int | None = None
+        self,
+        policy: Policy,
+        *,
+        rewords: bool = False,
+        temperature: float = 1.0,
+        seed: int | None = None,
     ) -> None:
-        self._policy = policy
+        self._policy, self._rewords = policy, rewords
         self._temperature, self._seed = temperature, seed
         self.lines: list[str | None] = []
         self._turns: list[Message] = []
 
     async def opening(self, asked: Asked) -> Asked:
-        """The drawn comment in the viewer's own words; as drawn where the model has none."""
+        """The drawn comment, in the viewer's own words where it rewords and has some."""
         self._turns = []
         if len(asked.said) > 1:
             return asked
@@ -81,6 +88,10 @@ class ModelViewer:
             {"role": "system", "content": prompt().replace("{wish}", quoted(wish))},
             {"role": "user", "content": "(The show is on. Write your comment.)"},
         ]
+        if not self._rewords:
+            self._turns.append({"role": "assistant", "content": wish})
+            self.lines.append(None)
+            return asked
         line = await self._line()
         return asked if line is None else reworded(asked, line)
 
