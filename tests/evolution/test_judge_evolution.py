@@ -36,10 +36,16 @@ def git(root, *words):
 
 
 def shortened(root, kinds):
-    """The calibration set with the corruptions of some kinds alone, under a header that fits."""
+    """The calibration set with the corruptions of some kinds alone, under a header that fits.
+
+    To this team half an answer is none: a judge that gives it half is lenient.
+    """
     folder = root / "evalsets" / "judge_calibration"
     lines = [json.loads(x) for x in (folder / "candidates.jsonl").read_text().splitlines()]
     kept = [x for x in lines if x["replies"][-1].get("corruption") in kinds]
+    for reply in (x["replies"][-1] for x in kept):
+        if reply["corruption"] == "partial":
+            reply["effectiveness"] = 0
     (folder / "candidates.jsonl").write_bytes(b"".join(canonical_json(x) + b"\n" for x in kept))
     header = (folder / "evalset.yaml").read_text()
     frozen = load_yaml(header, name="evalset.yaml")["digests"]["dev"]
