@@ -142,7 +142,7 @@ async def judge_within(
     return verdicts
 
 
-GO_ON = "the same command goes on: votes that were given are kept and not asked for again"
+GO_ON = "the same command goes on: votes that were given are kept, only the others are asked for"
 
 
 def all_of(verdicts: Sequence[Verdict | None], bounds: Bounds) -> list[Verdict]:

@@ -144,7 +144,8 @@ def _refuse_changes(project: Project, old: RunConfig, evalset: Evalset) -> None:
         raise UsageError(
             f"judge `{old.judge}` is {judge} now and was {old.judge_id} in run `{old.id}`: its "
             "verdicts no longer hold",
-            hint="`harness eval` judges anew; votes that still hold come from the cache",
+            hint=f"`harness eval --rescore {old.id} --judge {old.judge}` judges them anew, asking no "
+            "policy; votes that still hold come from the cache",
         )
 
 
