@@ -144,7 +144,7 @@ def _refuse_changes(project: Project, old: RunConfig, evalset: Evalset) -> None:
         raise UsageError(
             f"judge `{old.judge}` is {judge} now and was {old.judge_id} in run `{old.id}`: its "
             "verdicts no longer hold",
-            hint=f"`harness eval --rescore {old.id} --judge {old.judge}` judges them anew, asking no "
+            hint=f"`harness eval --rescore {old.id} --judge {old.judge}` judges them anew, asks no "
             "policy; votes that still hold come from the cache",
         )
 
