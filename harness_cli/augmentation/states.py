@@ -8,10 +8,8 @@ Every dimension draws from a generator of its own, so that leaving one out chang
 others. Names come last: what is reworded before is found in the tables under the base's names.
 """
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -111,9 +109,8 @@ def draws(
     book = book or Book()
     start = _start(base, recipe, seed, name or f"seed-{seed}", items, book)
     for attempt in range(recipe.attempts):
-        with _uncollected():
-            made, changes = _drawn(start, recipe, f"{seed}/{attempt}")
-            state, faults = examined(start, made, book.originals)
+        made, changes = _drawn(start, recipe, f"{seed}/{attempt}")
+        state, faults = examined(start, made, book.originals)
         if state is None or faults:
             yield None, faults
         else:
@@ -131,22 +128,8 @@ def rebuilt(
 ) -> Augmented:
     """The state of one draw that was found valid before: it is loaded, and not examined again."""
     start = _start(base, recipe, seed, name, items, Book())
-    with _uncollected():
-        made, changes = _drawn(start, recipe, f"{seed}/{attempt}")
-        return Augmented(made.files, made.map, tuple(changes), loaded(made.files)[0])
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cycles meanwhile: a draw makes many small values, and half of its time would
-    go into looking through those of the whole process."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+    made, changes = _drawn(start, recipe, f"{seed}/{attempt}")
+    return Augmented(made.files, made.map, tuple(changes), loaded(made.files)[0])
 
 
 def no_state(what: str, discards: Sequence[Fault]) -> NoState:
