@@ -13,7 +13,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# Shared machines are slow at times: examples have no deadline, and slow drawing is no fault.
+settings.register_profile(
+    "patient",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("patient")
 ALLOWED = Path(__file__).with_name("allowed_skips.txt")
 
 

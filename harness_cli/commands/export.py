@@ -176,11 +176,15 @@ def rl_tasks(
     """Interaction tasks with their difficulty for a policy, from runs with repeats."""
     from harness_cli.commands._exporting import shown
     from harness_cli.store.project import Project
+    from harness_cli.store.runs import RunStore
+    from harness_cli.training.recorded_runs import shows_a_harness
     from harness_cli.training.rl_tasks import write_rl_tasks
 
     folder = directory / output
-    chosen = [_chosen(directory, run) for run in runs] if runs else [_chosen(directory, None)]
-    card = write_rl_tasks(Project.find(directory), chosen, folder)
+    project = Project.find(directory)
+    store = RunStore(project.runs)
+    chosen = [store.get(run) for run in runs] if runs else [store.newest(fits=shows_a_harness)]
+    card = write_rl_tasks(project, chosen, folder)
     shown(card, folder, as_json=as_json, quiet=quiet)
 
 

@@ -17,10 +17,15 @@ from harness_cli.training.measured import refuse_measuring
 from harness_cli.training.students import tools_column
 
 
+def shows_a_harness(config: RunConfig) -> bool:
+    """Whether the runtime made this run with a harness, so that there is one to be learnt."""
+    return config.imported is None and config.agent == "harness"
+
+
 def usable(project: Project, run: RunFolder) -> RunConfig:
     """What a run was asked. Raises `UsageError` for one that is no source of training data."""
     config = run.config()
-    if config.imported is not None or config.agent != "harness":
+    if not shows_a_harness(config):
         what = "was imported" if config.imported else f"is of the agent `{config.agent}`"
         raise UsageError(f"run `{run.id}` {what}: it shows no harness to be learnt")
     if run.status() != "complete":

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.chat import ChatReply
@@ -11,9 +10,6 @@ from harness_cli.records.item import Expect, Item
 from harness_cli.records.request import Comment, Request, Room
 from harness_cli.records.trajectory import Route, Step, ToolCall, ToolResult, Trajectory
 from harness_cli.store.catalogue import read_catalogue
-
-settings.register_profile("patient", deadline=None, derandomize=True)
-settings.load_profile("patient")
 
 ROOT = Path(__file__).parents[2]
 
