@@ -22,8 +22,8 @@ from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 
 MANNERS = {"--json", "-C", "--directory", "--quiet", "-q", "-v", "--verbose", "--help"}
-MANY = {"eval"}
-"""The one verb with more than about eight options of its own."""
+MANY = {"eval", "edit"}
+"""The verbs with more than about eight options of their own: to measure, and to change."""
 BUDGET = {"--max-cost", "--max-tokens", "--max-seconds"}
 """The three bounds of one budget, the same wherever models are asked: one thing to know."""
 

@@ -135,14 +135,14 @@ def test_a_judge_or_a_set_that_changed_since_is_not_trusted(calibrated):
     assert "changed since it was calibrated" in told(done)["judge"]
 
 
-def test_agreement_below_the_floors_fails_and_the_default_ones_ask_for_every_kind(calibrated):
-    """The grounded judge marks down too few unsupported claims and partial answers to decide."""
+def test_agreement_below_a_floor_fails_and_all_that_the_judge_grades_is_advisory(calibrated):
+    """No floor that the grounded judge misses is left but perfection: it was developed on these
+    labels by construction."""
     floors = "agreement: {accuracy: 0.9, effectiveness: 0.8}"
-    for instead, said in (("agreement: {accuracy: 0.999}", "accuracy 0.9"), ("", "partial marked")):
-        wanted = GATES.replace(f", {floors}", f", {instead}" if instead else "")
-        (calibrated / "gates.yaml").write_text(wanted)
-        commit(calibrated, "other floors")
-        done = asked(calibrated, "promote", "--approve", "Ann", code=10)
-        assert gates(done)["judge"] == "FAIL"
-        assert said in told(done)["judge"]
-        assert gates(done)["business"] == "INCONCLUSIVE"
+    wanted = GATES.replace(floors, "agreement: {effectiveness: 1.0}")
+    (calibrated / "gates.yaml").write_text(wanted)
+    commit(calibrated, "other floors")
+    done = asked(calibrated, "promote", "--approve", "Ann", code=10)
+    assert gates(done)["judge"] == "FAIL"
+    assert "effectiveness 0.9" in told(done)["judge"]
+    assert gates(done)["business"] == "INCONCLUSIVE"
