@@ -16,7 +16,7 @@ from harness_cli.release.rollback import roll_back
 from harness_cli.release.verify import verified, verify
 from harness_cli.store.project import Project
 
-EVOLUTIONS = 3
+EVOLUTIONS = 2
 
 
 class Proof(NamedTuple):
