@@ -115,7 +115,7 @@ def cases():
         )
 
 
-@pytest.mark.parametrize(("name", "given", "yes", "no"), cases())
+@pytest.mark.parametrize(("name", "given", "yes", "no"), list(cases()))
 def test_an_instruction_is_followed_or_not(name, given, yes, no):
     assert follows(name, given, yes)
     assert not follows(name, given, no)
