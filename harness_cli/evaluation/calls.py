@@ -2,7 +2,7 @@
 
 Before anything new is asked, everything this rollout has recorded is written: so a kill at any
 moment loses at most the calls in flight, and a resumed rollout goes on with its next call. It is
-not waited for the disk to say so: what a power cut may take, a few milliseconds of calls, was
+not waited for the disk to say so: what a power cut may take, half a second of calls, was
 acknowledged to nobody.
 """
 

@@ -2,9 +2,9 @@
 
 A line is `{"sum":"<16 hex>","record":{…}}` and a newline; the sum is BLAKE2b-64 over the bytes of
 the record. What is appended within one turn of the event loop becomes one `write` on an O_APPEND
-descriptor: from then on a kill of the process cannot lose it. A thread makes one `fdatasync` of
-all that was written meanwhile; only then is it acknowledged, and a power cut cannot lose it
-either. At most the last line of the file is torn.
+descriptor: from then on a kill of the process cannot lose it. When somebody waits for a record, or
+after half a second, a thread makes one `fdatasync` of all that was written meanwhile; only then is
+it acknowledged, and a power cut cannot lose it either. At most the last line of the file is torn.
 """
 
 import asyncio
@@ -26,6 +26,8 @@ _HEAD = b'{"sum":"'
 _MIDDLE = b'","record":'
 _START = len(_HEAD) + 16 + len(_MIDDLE)
 _KIND = len(b'{"kind":"')
+LATEST_S = 0.5
+"""So long at most a record that nobody waits for stays without a sync."""
 _BUFFER = 1 << 20
 """A trajectory's line spans many small buffers: read in large ones a scan takes a quarter less."""
 _encode = msgspec.json.Encoder().encode
@@ -125,18 +127,22 @@ def cut_torn_tail(path: Path) -> int:
 class Batch:
     """Records that go to the disk together. Awaiting it waits until they are there."""
 
-    __slots__ = ("_failure", "_loop", "_waiting", "done", "lines")
+    __slots__ = ("_failure", "_journal", "_waiting", "done", "lines", "sent")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, journal: "Journal") -> None:
         self.lines: list[bytes] = []
         self.done = False
-        self._loop = loop
+        self.sent = False
+        """A sync of it was asked for."""
+        self._journal = journal
         self._waiting: list[asyncio.Future[None]] = []
         self._failure: HarnessError | None = None
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self.done:
-            waiter = self._loop.create_future()
+            if not self.sent:
+                self._journal.sync_soon()
+            waiter = self._journal.loop.create_future()
             self._waiting.append(waiter)
             yield from waiter
         if self._failure is not None:
@@ -153,19 +159,21 @@ class Batch:
 class Journal:
     """The writing side. `append` encodes; the record is durable when its batch is awaited.
 
-    What is appended within one turn of the event loop is one batch, and the syncing thread takes
-    all batches that wait at once. To be used within one running event loop; `close` waits for
-    everything that was appended.
+    What is appended within one turn of the event loop is one batch; a sync takes every batch that
+    was written before it. To be used within one running event loop; `close` waits for everything
+    that was appended.
     """
 
     def __init__(self, path: Path) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         fresh = not path.exists()
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         if fresh:
             _sync_folder(path.parent)
-        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[Batch] | None] = SimpleQueue()
         self._open: Batch | None = None
+        self._written: list[Batch] = []
+        self._wanted = self._timed = False
         self._failure: HarnessError | None = None
         self.records = 0
         self.syncs = 0
@@ -178,8 +186,8 @@ class Journal:
         if self._failure is not None:
             raise self._failure
         if self._open is None:
-            self._open = Batch(self._loop)
-            self._loop.call_soon(self.write_out)
+            self._open = Batch(self)
+            self.loop.call_soon(self.write_out)
         self._open.lines.append(line_of(_encode(record)))
         self.records += 1
         return self._open
@@ -199,17 +207,42 @@ class Journal:
         except OSError as exc:
             self._failure = _unwritable(exc)
         batch.lines = []
-        self._queue.put(batch)
+        self._written.append(batch)
+        if self._wanted or self._failure is not None:
+            self._send()
+        elif not self._timed:
+            self._timed = True
+            self.loop.call_later(LATEST_S, self._time_is_up)
+
+    def sync_soon(self) -> None:
+        """Have everything that was appended synced; what is still open goes with its write."""
+        if self._open is not None:
+            self._wanted = True
+        else:
+            self._send()
 
     async def close(self) -> None:
         """Write what is left and give the file back."""
         self.write_out()
+        self._send()
         self._queue.put(None)
         while self._thread.is_alive():
             await asyncio.sleep(0.001)
         os.close(self._fd)
         if self._failure is not None:
             raise self._failure
+
+    def _time_is_up(self) -> None:
+        self._timed = False
+        self._send()
+
+    def _send(self) -> None:
+        self._wanted = False
+        if self._written:
+            for batch in self._written:
+                batch.sent = True
+            self._queue.put(self._written)
+            self._written = []
 
     def _sync_until_closed(self) -> None:
         last = False
@@ -221,7 +254,7 @@ class Journal:
             except Empty:
                 pass
             last = taken[-1] is None
-            batches = [batch for batch in taken if batch is not None]
+            batches = [batch for sent in taken if sent is not None for batch in sent]
             if batches:
                 self._sync(batches)
 
@@ -233,7 +266,7 @@ class Journal:
         except OSError as exc:
             self._failure = _unwritable(exc)
         try:
-            self._loop.call_soon_threadsafe(_settle, batches, self._failure)
+            self.loop.call_soon_threadsafe(_settle, batches, self._failure)
         except RuntimeError:
             return  # the loop is gone: nobody waits for these any more
 
