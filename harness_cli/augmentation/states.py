@@ -11,7 +11,6 @@ others. Names come last: what is reworded before is found in the tables under th
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from random import Random
 
 from harness_cli.augmentation import (
@@ -24,9 +23,10 @@ from harness_cli.augmentation import (
 from harness_cli.augmentation.draft import CLASSES, JUDGES, Draft, Vary
 from harness_cli.augmentation.masking import FOLDER
 from harness_cli.augmentation.paraphrases import Book
-from harness_cli.augmentation.validate import Fault, examined
+from harness_cli.augmentation.validate import Fault, base_state, examined
 from harness_cli.errors import HarnessError, UsageError
 from harness_cli.harness.load import loaded
+from harness_cli.harness.memo import Memo
 from harness_cli.records.augmentation import AugmentationMap, DimensionName, Recipe
 from harness_cli.records.canonical import digest
 from harness_cli.records.harness import HarnessState
@@ -41,6 +41,9 @@ ORDER: dict[DimensionName, Vary] = {
     "skill_identifiers": skill_identifiers.vary,
 }
 """The dimensions in the order in which they are applied."""
+_ENTRIES: Memo[Mapping[str, Entry]] = Memo(8)
+_IDS: Memo[str] = Memo(8)
+_LOADERS: Memo[str] = Memo(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ def no_state(what: str, discards: Sequence[Fault]) -> NoState:
 def base_files(base: HarnessState | Mapping[str, Entry]) -> Mapping[str, Entry]:
     """The files of a base; a loaded state's are plain files."""
     if isinstance(base, HarnessState):
-        return _entries(_Same(base))
+        return _ENTRIES.get((base,), None, lambda: _entries(base))
     return base
 
 
@@ -177,11 +180,13 @@ def _start(
     needed = needed_skills(items, files)
     given = AugmentationMap(
         state=name,
-        base=base.id if isinstance(base, HarnessState) else _id(_Same(files)),
+        base=base.id
+        if isinstance(base, HarnessState)
+        else _IDS.get((files,), None, lambda: _id(files)),
         seed=seed,
         recipe=digest(recipe)[:12],
         items=tuple(item.id for item in items),
-        loader=_loader(_Same(files)),
+        loader=_LOADERS.get((files,), None, lambda: _loader(files)),
     )
     return Draft(
         files=files,
@@ -211,36 +216,16 @@ def _drawn(start: Draft, recipe: Recipe, seed: str) -> tuple[Draft, list[Change]
     return draft.mapped(dimensions=applied), changes
 
 
-class _Same:
-    """A value that is known by being the same object."""
-
-    def __init__(self, value: HarnessState | Mapping[str, Entry]) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+def _entries(base: HarnessState) -> Mapping[str, Entry]:
+    return {path: Entry(FILE, data) for path, data in base.files.items()}
 
 
-@lru_cache(maxsize=8)
-def _entries(base: _Same) -> Mapping[str, Entry]:
-    assert isinstance(base.value, HarnessState)
-    return {path: Entry(FILE, data) for path, data in base.value.files.items()}
-
-
-@lru_cache(maxsize=8)
-def _id(base: _Same) -> str:
-    assert not isinstance(base.value, HarnessState)
+def _id(files: Mapping[str, Entry]) -> str:
     aside = (JUDGES, CLASSES)
-    return tree_id({p: e for p, e in base.value.items() if not p.startswith(aside)})
+    return tree_id({p: e for p, e in files.items() if not p.startswith(aside)})
 
 
-@lru_cache(maxsize=8)
-def _loader(base: _Same) -> str:
+def _loader(files: Mapping[str, Entry]) -> str:
     """The tool that loads a skill, whatever the base calls it."""
-    assert not isinstance(base.value, HarnessState)
-    state = loaded(base.value)[0]
-    found = (t.name for t in state.all_tools() if t.operation == "load_skill")
+    found = (t.name for t in base_state(files).all_tools() if t.operation == "load_skill")
     return next(found, "load_skill")

@@ -7,7 +7,6 @@ solutions make of it is seen in `golds`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from harness_cli.augmentation.draft import CLASSES, JUDGES, Draft
 from harness_cli.augmentation.renames import LOCK, SILENT
@@ -18,8 +17,12 @@ from harness_cli.augmentation.validate_skills import Originals, skill_faults
 from harness_cli.errors import BadFile
 from harness_cli.harness.check_classes import check_classes
 from harness_cli.harness.load import loaded
+from harness_cli.harness.memo import Memo
 from harness_cli.records.harness import HarnessState
 from harness_cli.store.tree import Entry
+
+_KNOWN: Memo[frozenset[str]] = Memo(8)
+_STATES: Memo[HarnessState] = Memo(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def examined(
     except BadFile as exc:
         faults.append(Fault("map", str(exc)))
     faults += [Fault("skills", w) for w in skill_faults(base, made, originals or {})]
-    before = base_state(_frozen(base.files))
+    before = base_state(base.files)
     faults += [Fault("tools", w) for w in tool_faults(before, state, made.map)]
     faults += [Fault("hooks", w) for w in hook_faults(before, state, made.map)]
     faults += [
@@ -88,37 +91,18 @@ def _loads(base: Draft, made: Draft) -> tuple[HarnessState | None, list[Fault]]:
         state, findings = loaded(made.files)
     except BadFile as exc:
         return None, [Fault("check", str(exc).split("\n")[0])]
-    known = _known(_frozen(base.files))
+    known = _KNOWN.get((base.files,), None, lambda: _known(base.files))
     found = [*findings, *check_classes(made.files)]
     fresh = [f for f in found if f.rule not in known]
     return state, [Fault("check", f"{f.place} {f.rule}: {f.message}") for f in fresh]
 
 
-@lru_cache(maxsize=8)
-def _known(files: "_Files") -> frozenset[str]:
+def _known(base: Mapping[str, Entry]) -> frozenset[str]:
     """Rules that the base itself does not keep."""
-    _, findings = loaded(files.files)
-    return frozenset(f.rule for f in [*findings, *check_classes(files.files)])
+    _, findings = loaded(base)
+    return frozenset(f.rule for f in [*findings, *check_classes(base)])
 
 
-@lru_cache(maxsize=8)
-def base_state(files: "_Files") -> HarnessState:
+def base_state(base: Mapping[str, Entry]) -> HarnessState:
     """The base as a state, loaded once."""
-    return loaded(files.files)[0]
-
-
-class _Files:
-    """Files that are known by being the same mapping."""
-
-    def __init__(self, files: Mapping[str, Entry]) -> None:
-        self.files = files
-
-    def __hash__(self) -> int:
-        return id(self.files)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Files) and other.files is self.files
-
-
-def _frozen(files: Mapping[str, Entry]) -> _Files:
-    return _Files(files)
+    return _STATES.get((base,), None, lambda: loaded(base)[0])
