@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import AssertionResult, Verdict, Vote
+from harness_cli.runtime.agent import CallLog
 from harness_cli.runtime.toolbox import together
 
 log = logging.getLogger("harness.judges")
@@ -40,6 +42,29 @@ class Voting:
     """Take no vote from the cache."""
     natural: bool = False
     """Decide an item's `naturalness` as well."""
+
+    async def vote(
+        self,
+        member: Member,
+        key: Callable[[], str],
+        calls: JudgeCalls,
+        ask: Callable[[CallLog], Awaitable[Vote]],
+    ) -> Vote:
+        """A member's vote from the cache where it has said so before, else asked for and kept.
+
+        One whose calls a journal already holds is gone on with, whatever the cache has.
+        """
+        kept = self.votes if member.cacheable else None
+        at = "" if kept is None else key()
+        if kept is not None and not self.fresh and not calls.begun(member.name):
+            found = kept.get(at)
+            if found is not None:
+                return msgspec.structs.replace(found, voter=member.name, cached=True)
+        vote = await ask(self.slots.log(member.name, calls.of(member.name)))
+        if kept is not None and vote.unscored is None:
+            calls.written()
+            kept.put(at, vote)
+        return vote
 
 
 class PanelJudge:
@@ -91,17 +116,9 @@ class PanelJudge:
             self.voting.votes.close()
 
     async def _vote(self, member: Member, case: Case, calls: JudgeCalls) -> Vote:
-        kept = self.voting.votes if member.cacheable else None
-        key = "" if kept is None else self._key(member, case)
-        if kept is not None and not self.voting.fresh and not calls.begun(member.name):
-            found = kept.get(key)
-            if found is not None:
-                return msgspec.structs.replace(found, voter=member.name, cached=True)
-        vote = await member.vote(case, self.voting.slots.log(member.name, calls.of(member.name)))
-        if kept is not None and vote.unscored is None:
-            calls.written()
-            kept.put(key, vote)
-        return vote
+        return await self.voting.vote(
+            member, lambda: self._key(member, case), calls, lambda calls: member.vote(case, calls)
+        )
 
     def _key(self, member: Member, case: Case) -> str:
         voting = self.voting

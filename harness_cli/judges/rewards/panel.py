@@ -157,18 +157,13 @@ class RewardPanel:
             self.voting.votes.close()
 
     async def _vote(self, member: AgentMember, case: RewardCase, calls: JudgeCalls) -> Vote:
-        voting, kept = self.voting, self.voting.votes if member.cacheable else None
-        key = digest([voting.state.id, voting.pipeline, panel_digest(), member.id, case.digest])
-        if kept is not None and not voting.fresh and not calls.begun(member.name):
-            found = kept.get(key)
-            if found is not None:
-                return msgspec.structs.replace(found, voter=member.name, cached=True)
-        log = voting.slots.log(member.name, calls.of(member.name))
-        vote = await member.answer(case, read_rewards, log)
-        if kept is not None and vote.unscored is None:
-            calls.written()
-            kept.put(key, vote)
-        return vote
+        shown = [self.voting.state.id, self.voting.pipeline, panel_digest(), member.id]
+        return await self.voting.vote(
+            member,
+            lambda: digest([*shown, case.digest]),
+            calls,
+            lambda log: member.answer(case, read_rewards, log),
+        )
 
 
 def read_rewards(vote: Vote, arguments: Any) -> Vote:
