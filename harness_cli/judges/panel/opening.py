@@ -50,7 +50,8 @@ def open_panel(
 ) -> PanelJudge:
     """The panel `name`. Nothing is started before its first vote."""
     _check(name, config)
-    voting = _voting(name, config, project, fresh=fresh, concurrency=concurrency)
+    folder = harness_folder(name, config, project)
+    voting = voting_in(folder, name, config, project, fresh=fresh, concurrency=concurrency)
     state = offered_under(voting.state, config.pipeline)
     members: list[Member] = [
         GroundedMember() if voter == GROUNDED else agent_member(project, voter, state, config)
@@ -75,17 +76,29 @@ def open_pairwise(
             hint="name a panel of policies, or `harness compare A B` for grades",
         )
     _check(name, config)
-    voting = _voting(name, config, project, fresh=fresh, concurrency=concurrency)
+    folder = harness_folder(name, config, project)
+    voting = voting_in(folder, name, config, project, fresh=fresh, concurrency=concurrency)
     state = offered_under(voting.state, PAIRWISE)
     voters = [voter for voter in config.panel if voter != GROUNDED]
     members = tuple(agent_member(project, voter, state, config) for voter in voters)
     return PairJudge(name, members, voting)
 
 
-def _voting(
-    name: str, config: JudgeConfig, project: Project, *, fresh: bool, concurrency: int | None
+def voting_in(
+    folder: Path,
+    name: str,
+    config: JudgeConfig,
+    project: Project,
+    *,
+    kind: str = "votes",
+    fresh: bool,
+    concurrency: int | None,
 ) -> Voting:
-    state = judge_state(harness_folder(name, config, project))
+    """What a panel in the judge's harness of `folder` is beside its members.
+
+    `kind` keeps votes of another form apart in the cache. Raises `UnknownName`.
+    """
+    state = judge_state(folder)
     if config.pipeline not in state.pipelines:
         raise UnknownName.of(f"pipeline of judge `{name}`", config.pipeline, state.pipelines)
     own: dict[str, int] = {}
@@ -100,7 +113,7 @@ def _voting(
         rule=Rule(config.rule, config.split, config.quorum),
         slots=Slots(concurrency or CONCURRENCY, own),
         votes=VoteCache(
-            project.runs.parent / "verdicts" / f"{name}.votes", Redactor.from_environment().text
+            project.runs.parent / "verdicts" / f"{name}.{kind}", Redactor.from_environment().text
         ),
         fresh=fresh,
         natural=config.naturalness == "panel",

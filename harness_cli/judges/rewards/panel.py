@@ -13,24 +13,15 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.errors import UnknownName, UsageError
+from harness_cli.errors import UsageError
 from harness_cli.harness.parts import JUDGES
 from harness_cli.judges.base import DirectCalls, JudgeCalls
-from harness_cli.judges.panel.cache import VoteCache
 from harness_cli.judges.panel.case import Case, judged_request
 from harness_cli.judges.panel.fence import between_marks, fenced_json
 from harness_cli.judges.panel.judge import Voting
 from harness_cli.judges.panel.judge import source_digest as panel_digest
-from harness_cli.judges.panel.members import AgentMember, Slots
-from harness_cli.judges.panel.opening import (
-    CONCURRENCY,
-    GROUNDED,
-    OWN,
-    agent_member,
-    judge_state,
-    offered_under,
-)
-from harness_cli.judges.panel.tally import Rule
+from harness_cli.judges.panel.members import AgentMember
+from harness_cli.judges.panel.opening import GROUNDED, agent_member, offered_under, voting_in
 from harness_cli.judges.rewards.dimension import DIMENSIONS, Reward, note
 from harness_cli.judges.rewards.judge import source_digest, verdict_of
 from harness_cli.records.canonical import digest
@@ -42,7 +33,6 @@ from harness_cli.records.trajectory import Step, ToolCall, Trajectory
 from harness_cli.records.verdict import Evidence, Finding, Verdict, Vote
 from harness_cli.runtime.toolbox import together
 from harness_cli.store.project import Project
-from harness_cli.store.redact import Redactor
 
 DEFAULT = "reward"
 """The judge's harness that serves where a reward judge has none of its own."""
@@ -217,27 +207,10 @@ def open_rewards(
         folder = project.root / config.harness
     elif not (folder / "tools" / "submit_rewards.yaml").is_file():
         folder = project.harness / JUDGES / DEFAULT
-    state = judge_state(folder)
-    if config.pipeline not in state.pipelines:
-        raise UnknownName.of(f"pipeline of judge `{name}`", config.pipeline, state.pipelines)
-    voters = [v for v in config.panel if v != GROUNDED]
-    offered = offered_under(state, config.pipeline)
-    own = {v: n for v in voters if (n := _bound(project, v)) is not None}
-    voting = Voting(
-        state=state,
-        pipeline=config.pipeline,
-        rule=Rule(quorum=config.quorum),
-        slots=Slots(concurrency or CONCURRENCY, own),
-        votes=VoteCache(
-            project.runs.parent / "verdicts" / f"{name}.rewards",
-            Redactor.from_environment().text,
-        ),
-        fresh=fresh,
+    voting = voting_in(
+        folder, name, config, project, kind="rewards", fresh=fresh, concurrency=concurrency
     )
+    offered = offered_under(voting.state, config.pipeline)
+    voters = [v for v in config.panel if v != GROUNDED]
     members = tuple(agent_member(project, voter, offered, config) for voter in voters)
     return RewardPanel(name, members, voting)
-
-
-def _bound(project: Project, voter: str) -> int | None:
-    policy = project.policy(voter)[1]
-    return policy.concurrency or OWN.get(policy.kind)
