@@ -11,6 +11,15 @@ export OPENBLAS_NUM_THREADS ?= 1
 
 install: $(STAMP) $(if $(EXTRA),extra)
 
+# What training and serving run on. Tests train small models and start the router, so `make test` installs it;
+# `make demo` does without.
+HEAVY := $(VENV)/.heavy
+
+$(HEAVY): $(STAMP) requirements/train.txt requirements/serve.txt
+	grep '^torch==' requirements/train.txt | xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/train.txt -r requirements/serve.txt
+	touch $@
+
 $(STAMP): requirements/core.txt requirements/dev.txt requirements/templates.txt pyproject.toml
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/dev.txt
@@ -32,13 +41,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check
+test: check $(HEAVY)
 	$(BIN)/python -m pytest -m "not accept"
 
-accept: $(STAMP)
+accept: $(HEAVY)
 	$(BIN)/python -m pytest -m accept --record tests/acceptance.json
 
-bench: $(STAMP)
+bench: $(HEAVY)
 	$(BIN)/python -m benchmarks.run
 
 wheel: $(STAMP)
