@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness_cli.errors import MaskError
-from harness_cli.training.chat_template import ChatTemplate
+from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.training.segments import segments
 from harness_cli.training.students import Lesson
 from harness_cli.training.tokens import Tokenizer, TokenRow, token_row

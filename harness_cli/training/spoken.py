@@ -10,7 +10,7 @@ from typing import Any
 
 from harness_cli.errors import MaskError
 from harness_cli.records.chat import Message
-from harness_cli.training.template_messages import calls_of
+from harness_cli.models.template_messages import calls_of
 
 
 def check_spoken(text: str, message: Message, turn: int) -> None:

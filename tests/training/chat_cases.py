@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer as Loaded
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from harness_cli.training.chat_template import ChatTemplate
+from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.training.tokens import Tokenizer
 
 FOUND = find_spec("trl")

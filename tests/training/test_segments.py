@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_cli.errors import MaskError
-from harness_cli.training.chat_template import ChatTemplate
+from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.training.segments import segments
 from harness_cli.training.tokens import IGNORED, token_row
 

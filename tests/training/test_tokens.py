@@ -22,7 +22,7 @@ from tokenizers import Tokenizer as Loaded
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from harness_cli.errors import BadFile, MaskError
-from harness_cli.training.chat_template import ChatTemplate
+from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.training.segments import segments
 from harness_cli.training.tokens import IGNORED, Tokenizer, token_row
 
