@@ -50,6 +50,9 @@ def promote(
     no_run: Annotated[bool, typer.Option("--no-run", help="Decide on the runs there are.")] = False,
     sign: Key = None,
     if_locked: Waits = "wait",
+    junit: Annotated[
+        Path | None, typer.Option(help="JUnit XML to FILE, one test case a gate.")
+    ] = None,
     max_cost: Cost = None,
     max_tokens: Tokens = None,
     max_seconds: Seconds = None,
@@ -90,6 +93,8 @@ def promote(
         skipped(exc, if_locked, as_json=as_json)
         return
     step_summary(markdown(done))
+    if junit is not None:
+        write_junit(directory / junit, done)
     show(done, as_json=as_json, quiet=quiet)
     if done.exit_code and not plan:
         raise typer.Exit(done.exit_code)
@@ -184,6 +189,21 @@ def show_bisection(done: Any, *, as_json: bool, quiet: bool) -> None:
     if "carries it" in done.verdict and not quiet:
         axis = "--harness" if "harness" in done.verdict else "--policy"
         note(f"\nback: harness rollback {done.channel} {axis}")
+
+
+def write_junit(path: Path, done: Any) -> None:
+    """The gates for a CI server, whole or not at all."""
+    from harness_cli.records.canonical import write_atomic
+    from harness_cli.release.junit import gates_junit
+
+    known = {
+        "decision": done.outcome,
+        "policy": done.policy,
+        "harness": done.harness,
+        "channel": done.channel,
+        "manifest": done.manifest or "",
+    }
+    write_atomic(path, gates_junit(done.gates, known).encode())
 
 
 def markdown(done: Any) -> str:

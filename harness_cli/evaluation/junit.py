@@ -27,7 +27,7 @@ def junit(report: Report, results: Iterable[ItemResult]) -> Iterator[str]:
     counts = report.counts if repeats is None else repeats.items
     ended = report.planned - counts.get("missing", 0) if repeats is None else repeats.begun
     skipped = ended - sum(counts.get(name, 0) for name in ("passed", "failed", "errored"))
-    name = _attribute(f"{report.run.evalset.name} {report.run.evalset.split or ''}".strip())
+    name = attribute(f"{report.run.evalset.name} {report.run.evalset.split or ''}".strip())
     numbers = (
         f'tests="{ended}" failures="{counts["failed"]}" '
         f'errors="{counts["errored"]}" skipped="{skipped}"'
@@ -58,7 +58,7 @@ def _properties(report: Report) -> Iterator[str]:
     yield "<properties>\n"
     for name, value in known.items():
         if value:
-            yield f"<property name={_attribute(name)} value={_attribute(value)}/>\n"
+            yield f"<property name={attribute(name)} value={attribute(value)}/>\n"
     yield "</properties>\n"
 
 
@@ -78,7 +78,7 @@ def _item_case(results: Sequence[ItemResult], repeats: Repeats) -> str:
     start = _start(results[0].category, results[0].item_id, sum(walls) if walls else None)
     said = f"{states.count('passed')} of {repeats.of} repeats passed, {repeats.need} needed"
     properties = [("repeats", said), ("flaky", str(is_flaky(states)).lower())]
-    inner = "".join(f'<property name="{n}" value={_attribute(v)}/>' for n, v in properties)
+    inner = "".join(f'<property name="{n}" value={attribute(v)}/>' for n, v in properties)
     parts = [f"<properties>{inner}</properties>"]
     bad = [result for result in results if result.state != "passed"]
     if ended == "passed":
@@ -93,9 +93,9 @@ def _item_outcome(ended: str, said: str, bad: Sequence[ItemResult]) -> str:
     """The element that decides, taken from the first repeat that ended so, then the others."""
     first = next((result for result in bad if result.state == ended), None)
     why = f": {first.error or why_failed(first)}" if first else ""
-    body = _text(first.reply) if first else ""
+    body = text_node(first.reply) if first else ""
     tag = _TAGS[ended]
-    decides = f"<{tag} message={_attribute(said + why)}>{body}</{tag}>"
+    decides = f"<{tag} message={attribute(said + why)}>{body}</{tag}>"
     if tag == "skipped":
         return decides
     rest = [result for result in bad if result is not first and result.state != "unscored"]
@@ -105,12 +105,12 @@ def _item_outcome(ended: str, said: str, bad: Sequence[ItemResult]) -> str:
 
 def _start(category: str, name: str, seconds: float | None) -> str:
     time = "" if seconds is None else f' time="{seconds:.3f}"'
-    return f"<testcase classname={_attribute(category)} name={_attribute(name)}{time}"
+    return f"<testcase classname={attribute(category)} name={attribute(name)}{time}"
 
 
 def _outcome(tag: str, result: ItemResult) -> str:
-    message = _attribute(result.error or why_failed(result))
-    return f"<{tag} message={message}>{_text(result.reply)}</{tag}>"
+    message = attribute(result.error or why_failed(result))
+    return f"<{tag} message={message}>{text_node(result.reply)}</{tag}>"
 
 
 def why_failed(result: ItemResult) -> str:
@@ -121,9 +121,11 @@ def why_failed(result: ItemResult) -> str:
     return "; ".join(against or low) or result.state
 
 
-def _attribute(text: str) -> str:
+def attribute(text: str) -> str:
+    """The value of an attribute, with its quotes."""
     return quoteattr(NOT_XML.sub("\ufffd", text))
 
 
-def _text(text: str) -> str:
+def text_node(text: str) -> str:
+    """Text between tags."""
     return escape(NOT_XML.sub("\ufffd", text))

@@ -170,7 +170,10 @@ def test_a_plan_says_what_is_missing_and_runs_nothing(project):
 
 
 def test_a_dry_run_decides_and_switches_nothing(project):
-    assert asked(project, "promote", "--dry-run", "--approve", "Ann")["outcome"] == "PASS"
+    junit = ("--junit", "gates.xml")
+    found = asked(project, "promote", "--dry-run", "--approve", "Ann", *junit)
+    assert found["outcome"] == "PASS"
+    assert "<failure" not in (project / "gates.xml").read_text()
     assert not (project / "manifests" / "channels").exists()
 
 
