@@ -49,18 +49,22 @@ class Voting:
         key: Callable[[], str],
         calls: JudgeCalls,
         ask: Callable[[CallLog], Awaitable[Vote]],
+        *,
+        name: str = "",
     ) -> Vote:
         """A member's vote from the cache where it has said so before, else asked for and kept.
 
-        One whose calls a journal already holds is gone on with, whatever the cache has.
+        One whose calls a journal already holds is gone on with, whatever the cache has. `name`:
+        what its calls are filed under, where a member votes more than once.
         """
+        name = name or member.name
         kept = self.votes if member.cacheable else None
         at = "" if kept is None else key()
-        if kept is not None and not self.fresh and not calls.begun(member.name):
+        if kept is not None and not self.fresh and not calls.begun(name):
             found = kept.get(at)
             if found is not None:
                 return msgspec.structs.replace(found, voter=member.name, cached=True)
-        vote = await ask(self.slots.log(member.name, calls.of(member.name)))
+        vote = await ask(self.slots.log(name, calls.of(name)))
         if kept is not None and vote.unscored is None:
             calls.written()
             kept.put(at, vote)

@@ -146,17 +146,14 @@ class PairJudge:
         self, member: AgentMember, order: int, case: PairCase, calls: JudgeCalls
     ) -> Vote:
         """One member on one order, from the cache where it has said so before."""
-        voting, kept = self.voting, self.voting.votes if member.cacheable else None
-        key = digest([voting.state.id, PAIRWISE, source_digest(), member.id, case.digest])
-        found = kept.get(key) if kept is not None and not voting.fresh else None
-        if found is not None:
-            return msgspec.structs.replace(found, voter=member.name, cached=True)
-        name = f"{member.name}/{order}"
-        vote = await member.answer(case, read_preference, voting.slots.log(name, calls.of(name)))
-        if kept is not None and vote.unscored is None:
-            calls.written()
-            kept.put(key, vote)
-        return vote
+        voting = self.voting
+        return await voting.vote(
+            member,
+            lambda: digest([voting.state.id, PAIRWISE, source_digest(), member.id, case.digest]),
+            calls,
+            lambda log: member.answer(case, read_preference, log),
+            name=f"{member.name}/{order}",
+        )
 
 
 def read_preference(vote: Vote, arguments: Any) -> Vote:
