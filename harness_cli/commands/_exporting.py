@@ -12,12 +12,12 @@ from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.gate import Budget
+from harness_cli.models.template_source import TRL
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.training import DataCard, SftJob
 from harness_cli.store.project import Project
 from harness_cli.training.sft import write_sft
 from harness_cli.training.teaching import teach
-from harness_cli.training.template_source import TRL
 
 
 def export_sft(

@@ -22,9 +22,9 @@ from jinja2.runtime import Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness_cli.errors import BadFile, MaskError
+from harness_cli.models.template_messages import ArgumentForm, as_template_reads
 from harness_cli.records.canonical import sha256
 from harness_cli.records.chat import Message
-from harness_cli.models.template_messages import ArgumentForm, as_template_reads
 
 PRIVATE: Final = range(0xE000, 0xF8FF)
 """Code points of no meaning: two that occur nowhere else mark what the policy generates."""

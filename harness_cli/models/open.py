@@ -29,6 +29,10 @@ def open_policy(name: str, config: PolicyConfig, *, root: Path) -> Policy:
             from harness_cli.models.local import open_local
 
             return open_local(name, config, root)
+        case "checkpoint":
+            from harness_cli.models.checkpoint import open_checkpoint
+
+            return open_checkpoint(name, config, root)
         case "openai":
             return _open_openai(name, config)
 

@@ -83,5 +83,9 @@ class ChatReply(msgspec.Struct, frozen=True, kw_only=True):
     """A replayed answer: marked everywhere, never timed."""
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
+    """Of the sampled tokens under the untruncated distribution at the sampling temperature, where
+    the policy is a checkpoint of ours; a server's own elsewhere."""
+    prompt_ids: tuple[int, ...] | None = None
+    """What the policy read, as tokens: with `token_ids` a trainer needs no text."""
     cost: float | None = None
     """US dollars; None when the price or the usage is unknown."""

@@ -25,7 +25,7 @@ class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One entry under `policies`."""
 
-    kind: Literal["builtin", "local", "openai", "scripted", "replay"]
+    kind: Literal["builtin", "local", "checkpoint", "openai", "scripted", "replay"]
     model: str = ""
     base_url: str | None = None
     api_key_env: str | None = None
@@ -52,6 +52,12 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Send `reasoning_content` of tool turns back, which DeepSeek's V4 demands."""
     concurrency: AtLeastOne | None = None
     sha256: str | None = None
+    adapter: str | None = None
+    """Folder of a peft adapter over the checkpoint (`checkpoint`)."""
+    template: str | None = None
+    """Chat template in place of the checkpoint's own: a Jinja file, a folder, `trl:NAME`."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of a checkpoint's weights on this machine; auto: as stored, where the processor has it."""
 
 
 class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ import msgspec
 from harness_cli.errors import UnknownName, UsageError
 from harness_cli.records.config import Limits, PolicyConfig, ProjectConfig
 from harness_cli.records.reader import load_yaml, parse_yaml, read_text
+from harness_cli.store.checkpoints import PREFIX, checkpoint_policy
 
 FILE = "harness.yaml"
 OVERRIDABLE = ("policy", "channel", "runs", "gates", "harness", "evalsets", "manifests")
@@ -99,9 +100,14 @@ class Project:
         return self.root / self.config.gates
 
     def policy(self, name: str | None = None) -> tuple[str, PolicyConfig]:
-        """The policy of that name, or the project's default one."""
+        """The policy of that name, or the project's default one; `checkpoint:NAME` needs no entry.
+
+        Behind `checkpoint:` stands a registered name or a folder, relative to the project.
+        """
         name = name or self.config.policy
         found = self.config.policies.get(name)
+        if found is None and name.startswith(PREFIX):
+            return name, checkpoint_policy(self.root, name.removeprefix(PREFIX))
         if found is None:
             raise UnknownName.of("policy", name, self.config.policies)
         return name, found

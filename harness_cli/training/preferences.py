@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from harness_cli.errors import HarnessError
+from harness_cli.models.template_messages import REASONING
 from harness_cli.records.chat import Message
 from harness_cli.records.run import RunConfig
 from harness_cli.records.training import DataCard, LeftOut, PreferenceRow
@@ -25,7 +26,6 @@ from harness_cli.training.data_set import counted_reasons, write_data_set
 from harness_cli.training.readings import PREFS
 from harness_cli.training.recorded_runs import origin, refuse_other_items, tools_of, usable
 from harness_cli.training.rejection import not_its_own
-from harness_cli.models.template_messages import REASONING
 
 _json = msgspec.json.Encoder().encode
 Tools = list[dict[str, Any]] | None

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from harness_cli.errors import MaskError
-from harness_cli.records.chat import Message
 from harness_cli.models.chat_template import ChatTemplate, Mark, Tools
-from harness_cli.training.spoken import check_spoken
 from harness_cli.models.template_messages import reasoning_of
+from harness_cli.records.chat import Message
+from harness_cli.training.spoken import check_spoken
 
 Kind = Literal["tool", "reply"]
 END: Final = re.compile(r"(?:<[|｜][^<>\s]*[|｜]>|</s>|<end_of_turn>|<turn\|>)(\s*)$")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness_cli.errors import MaskError
-from harness_cli.records.chat import Message
 from harness_cli.models.template_messages import calls_of
+from harness_cli.records.chat import Message
 
 
 def check_spoken(text: str, message: Message, turn: int) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness_cli.models.template_messages import REASONING
 from harness_cli.records.chat import Message
 from harness_cli.training.conversation import Conversation, plain
-from harness_cli.models.template_messages import REASONING
 
 Student = Literal["agent", "tool", "response"]
 

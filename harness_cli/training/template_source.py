@@ -4,15 +4,12 @@ trl ships a training template for many families (`trl:qwen3_training`); it is fo
 installed package, which is not imported.
 """
 
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
-from harness_cli.errors import BadFile, MissingExtra, UnknownName, UsageError
+from harness_cli.errors import BadFile, UsageError
+from harness_cli.models.template_source import TRL, trl_template
 from harness_cli.training.masking import Tools
 from harness_cli.training.tokens import FILE
-
-TRL: Final = "trl:"
 
 
 def tools_for(root: Path, template: str, tokenizer: str | None) -> Tools:
@@ -34,16 +31,3 @@ def tools_for(root: Path, template: str, tokenizer: str | None) -> Tools:
     if not (root / tokenizer).exists():
         raise BadFile(f"there is no tokenizer `{tokenizer}`")
     return Tools(where, root / tokenizer)
-
-
-def trl_template(name: str) -> Path:
-    """The file of `trl:NAME`. Raises `MissingExtra` without trl, `UnknownName`."""
-    package = find_spec("trl")
-    if package is None or not package.submodule_search_locations:
-        raise MissingExtra.of(f"the template `{name}`", "train")
-    folder = Path(package.submodule_search_locations[0], "chat_templates")
-    known = {path.stem: path for path in folder.glob("*.jinja")}
-    wanted = name.removeprefix(TRL)
-    if wanted not in known:
-        raise UnknownName.of("chat template of trl", wanted, known)
-    return known[wanted]

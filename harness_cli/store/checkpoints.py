@@ -1,0 +1,153 @@
+"""Checkpoints by name: `.harness/checkpoints/NAME/`, a model's folder with `checkpoint.json`.
+
+A checkpoint is named by a digest over every file that decides its answers: weights, configuration,
+tokenizer, chat template, adapter. The record is written last, in a folder that got its name by one
+rename, so a killed job leaves the checkpoint before or the one after, never half of one.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness_cli.errors import BadFile, UnknownName, UsageError
+from harness_cli.records.canonical import digest, write_json
+from harness_cli.records.checkpoint import Checkpoint, ServedAs
+from harness_cli.records.config import CheckpointRef, PolicyConfig
+from harness_cli.records.reader import read_json
+
+RECORD: Final = "checkpoint.json"
+PREFIX: Final = "checkpoint:"
+"""`--policy checkpoint:NAME` or `checkpoint:FOLDER`."""
+CONFIG: Final = "config.json"
+ADAPTER: Final = "adapter_config.json"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DECIDES: Final = re.compile(
+    r".*\.safetensors(\.index\.json)?|config\.json|generation_config\.json|adapter_config\.json"
+    r"|tokenizer\.json|tokenizer\.model|tokenizer_config\.json|special_tokens_map\.json|vocab\.json"
+    r"|merges\.txt|added_tokens\.json|chat_template\.jinja"
+)
+"""Files whose content decides what a checkpoint answers."""
+
+
+def checkpoints_folder(root: Path) -> Path:
+    """Where the checkpoints of a project lie."""
+    return root / ".harness" / "checkpoints"
+
+
+def checked_name(name: str) -> str:
+    """A name that is a file name; raises `UsageError` for any other."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"`{name}` cannot name a checkpoint: letters, digits, `.`, `_` and `-`")
+    return name
+
+
+def checkpoint_files(folder: Path) -> dict[str, str]:
+    """File → SHA-256 of what decides a folder's answers. Raises `BadFile` where it is no model."""
+    found = sorted(p for p in folder.iterdir() if p.is_file() and _DECIDES.fullmatch(p.name))
+    names = {p.name for p in found}
+    if not any(name.endswith(".safetensors") for name in names) or not names & {CONFIG, ADAPTER}:
+        raise BadFile(
+            f"`{folder}` is no checkpoint folder",
+            hint="it must hold config.json (or adapter_config.json), a tokenizer and *.safetensors",
+        )
+    return {path.name: _file_digest(path) for path in found}
+
+
+def digest_of(folder: Path) -> str:
+    """The digest that a checkpoint goes by, computed from its files."""
+    return digest(checkpoint_files(folder))
+
+
+def find_checkpoint(root: Path, reference: str) -> Path:
+    """The folder of a registered name, of a path relative to `root`, or of `file://…`.
+
+    Raises `UnknownName` naming what is registered, `BadFile` for a folder that holds no model.
+    """
+    registered = checkpoints_folder(root) / reference
+    if _NAME.fullmatch(reference) and (registered / RECORD).is_file():
+        return registered
+    folder = root / Path(reference.removeprefix("file://")).expanduser()
+    if not folder.is_dir():
+        raise UnknownName.of("checkpoint", reference, [c.name for c in checkpoints(root)])
+    if not (folder / CONFIG).is_file() and not (folder / ADAPTER).is_file():
+        raise BadFile(
+            f"`{reference}` is no checkpoint folder",
+            hint="it must hold config.json, a tokenizer and *.safetensors",
+        )
+    return folder
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """The record of a checkpoint folder; None for a model that was not registered."""
+    path = folder / RECORD
+    return read_json(path, Checkpoint, name=str(path)) if path.is_file() else None
+
+
+def checkpoints(root: Path) -> list[Checkpoint]:
+    """Every registered checkpoint, by name."""
+    found = sorted(checkpoints_folder(root).glob(f"*/{RECORD}"))
+    return [read_json(path, Checkpoint, name=str(path)) for path in found]
+
+
+def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
+    """The settings of `--policy checkpoint:REFERENCE`: what its record says, else the defaults."""
+    record = read_checkpoint(find_checkpoint(root, reference))
+    served = ServedAs() if record is None else record.served
+    given = {field: getattr(served, field) for field in served.__struct_fields__}
+    return PolicyConfig(kind="checkpoint", checkpoint=CheckpointRef(uri=reference), **given)
+
+
+def register(root: Path, record: Checkpoint, fill: Callable[[Path], None]) -> Checkpoint:
+    """A checkpoint under `record.name`: `fill` writes the model's files into an empty folder.
+
+    Digest and files of the record are computed from what was written. One that has the name already
+    is replaced only once the new one is whole; what fails (a full disk) leaves it as it was.
+    """
+    target = checkpoints_folder(root) / checked_name(record.name)
+    part = target.with_name(f".{record.name}.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        fill(part)
+        files = checkpoint_files(part)
+        made = _with_files(record, files)
+        write_json(part / RECORD, made)
+        _sync(part)
+        _replace(part, target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return made
+
+
+def _with_files(record: Checkpoint, files: dict[str, str]) -> Checkpoint:
+    return msgspec.structs.replace(record, files=files, digest=digest(files))
+
+
+def _replace(part: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    part.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.iterdir():
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
