@@ -54,7 +54,7 @@ class SandboxExecutor:
         run = self._tools.get(tool.operation)
         if run is None:
             raise ToolError.of("unavailable", f"the sandbox has no tool `{tool.operation}`")
-        found = run(request, arguments)
+        found = chosen(tool, run(request, arguments))
         return ToolResult(ok=True, content=json.dumps(found, ensure_ascii=False), structured=found)
 
     async def close(self) -> None:
@@ -257,6 +257,13 @@ class SandboxExecutor:
             raise ToolError.of("not_found", f"link {link_id} has no `{view}` image")
         brief = self._shelf.brief(product, link_id)
         return {"image": image, "view": view, **brief}
+
+
+def chosen(tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
+    """The result, or the fields of it that the tool names in `_meta.harness.fields`: a harness for
+    a small context has tools of few words."""
+    fields = tool.meta.get("harness.fields")
+    return found if fields is None else {k: found[k] for k in fields if k in found}
 
 
 def _brief(card: dict[str, Any]) -> dict[str, Any]:
