@@ -57,6 +57,13 @@ def policy_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return _fitting(_keys(ctx, "policies"), incomplete)
 
 
+def training_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Training jobs that have begun."""
+    root = _root(ctx)
+    found = () if root is None else (root / ".harness" / "train").glob("*/state.json")
+    return _fitting(sorted(path.parent.name for path in found), incomplete)
+
+
 def judge_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Judges of `harness.yaml`."""
     return _fitting(_keys(ctx, "judges"), incomplete)

@@ -33,13 +33,14 @@ COMMANDS = {
     "evalset": "Digest, check, seal and export evalsets",
     "augment": "Augmented harness states that keep the task, for training and evals",
     "export": "A run for other tools (inspect log, JUnit), and training data",
+    "train": "Training jobs: sft, opd and more; their state, curve and log",
     "judge": "Agreement of a judge with labels",
     "blind": "Human preference between two runs: sheet, annotation, report",
     "ab": "Online A/B tests: stable buckets, uplift with intervals",
     "tools": "Lock, check and call tools",
     "hooks": "Run hooks on recorded events",
     "migrate": "Files of an older schema moved to this one; unknown numbers refused",
-    "serve": "An embedded policy behind an OpenAI-compatible endpoint",
+    "serve": "Policies behind OpenAI-compatible endpoints: engines, replicas, a router",
 }
 """Name → the line shown by `harness --help`. Verb `x` is `app` in `commands/x.py`."""
 

@@ -54,6 +54,10 @@ class Tokenizer:
         """The text of ids, special tokens included."""
         return self._loaded.decode(list(ids), skip_special_tokens=False)
 
+    def vocabulary(self) -> dict[str, int]:
+        """Every token, special ones among them, with its id."""
+        return dict(self._loaded.get_vocab(with_added_tokens=True))
+
     def same(self, ids: Sequence[int], text: str) -> bool:
         """Whether ids are the tokens of this text: it, or what the tokenizer's normaliser makes
         of it (Qwen composes characters)."""

@@ -1,0 +1,136 @@
+"""The leak check: no item that measures a policy may be in the data that trains it.
+
+What measures: every sealed split and every split but `train` and `dev` of the project's evalsets,
+and whatever a job names in `measured_by`. A data set of ours says which items its rows come from;
+their requests are compared, so an item under another id is found too. Rows of a file without a card
+are searched for the items' own words. Sealed items are read here and shown to nobody: a finding
+names the row and the item's id.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from harness_cli.errors import UsageError
+from harness_cli.evaluation.evalsets import ITEMS, load_header, names
+from harness_cli.evaluation.survey import lines_of
+from harness_cli.records.item import EvalsetHeader, Item
+from harness_cli.records.request import Request
+from harness_cli.store.project import Project
+from harness_cli.training.masking import Tools
+from harness_cli.training.measured import OPEN
+from harness_cli.training.training_rows import TrainingRows
+
+SHOWN: Final = 5
+LONG_ENOUGH: Final = 12
+"""Characters of a request below which finding it says nothing: greetings are alike everywhere."""
+WINDOW: Final = 8
+_decode = msgspec.json.Decoder(Item).decode
+_BLANK = re.compile(r"\s+")
+
+
+def refuse_leaks(
+    project: Project, rows: TrainingRows, tools: Tools, measured_by: Sequence[str] = ()
+) -> None:
+    """Raise `UsageError` naming rows and items where training data holds what measures."""
+    measured = dict(_measured(project, measured_by))
+    _, tokenizer = tools.open()
+    texts = ((row.id, tokenizer.decode(row.input_ids)) for row in rows.bare)
+    _refuse([*_in_data_sets(project, rows, measured), *_in_texts(texts, measured)])
+
+
+def refuse_leaking_texts(
+    project: Project, texts: Iterable[tuple[str, str]], measured_by: Sequence[str] = ()
+) -> None:
+    """The same for texts alone, each with the name it is told by: prompts of a distillation."""
+    _refuse(list(_in_texts(texts, dict(_measured(project, measured_by)))))
+
+
+def _refuse(found: Sequence[str]) -> None:
+    if found:
+        more = f"\n… and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise UsageError(
+            f"{len(found)} rows hold items that measure this policy:\n"
+            + "\n".join(found[:SHOWN])
+            + more,
+            hint="what is trained on measures nothing any more: leave these rows out",
+        )
+
+
+def words_of(request: Request) -> tuple[str, ...]:
+    """The words of a request: its comments, its prompt, what was said before."""
+    said = [c.text for c in request.comments]
+    said += [str(m.get("content") or "") for m in request.history]
+    said += [request.prompt or "", *request.anchor]
+    return tuple(normal for text in said if (normal := _normal(text)))
+
+
+def _measured(project: Project, named: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Words of an item → evalset and id, of everything that measures."""
+    for name in dict.fromkeys((*names(project), *(n.partition(":")[0] for n in named))):
+        header = load_header(project, name)
+        path = project.evalsets / name / ITEMS
+        if header.items_of is not None or not path.is_file():
+            continue  # its items are another evalset's
+        wanted = {split for split in header.splits if _measures(header, split, named)}
+        for item in _items(project, name):
+            split = item.split
+            if (split in wanted or (not header.splits and name in named)) and item.request:
+                words = words_of(item.request)
+                if sum(map(len, words)) >= LONG_ENOUGH:
+                    yield words, f"{name}/{item.id}"
+
+
+def _measures(header: EvalsetHeader, split: str, named: Sequence[str]) -> bool:
+    if header.role == "judge":
+        return False
+    asked = {header.name, f"{header.name}:{split}"} & {*named}
+    return bool(asked) or split in header.seal.splits or split not in OPEN
+
+
+def _items(project: Project, name: str) -> Iterator[Item]:
+    for _, line in lines_of(project.evalsets / name / ITEMS):
+        yield _decode(line)
+
+
+def _in_data_sets(
+    project: Project, rows: TrainingRows, measured: dict[tuple[str, ...], str]
+) -> Iterator[str]:
+    """Rows of our data sets whose item is one that measures, under this or another id."""
+    for card in rows.cards:
+        if card.evalset not in names(project):
+            continue
+        words = {i.id: words_of(i.request) for i in _items(project, card.evalset) if i.request}
+        wanted = {row.id.partition("@")[0] for row in rows.rows} & words.keys()
+        for item in sorted(wanted):
+            if words[item] in measured:
+                yield f"{card.evalset}/{item} is {measured[words[item]]}"
+
+
+def _in_texts(
+    texts: Iterable[tuple[str, str]], measured: dict[tuple[str, ...], str]
+) -> Iterator[str]:
+    """Texts in which all words of an item that measures stand."""
+    by_window: dict[str, list[tuple[str, ...]]] = {}
+    for words in measured:
+        by_window.setdefault(max(words, key=len)[:WINDOW], []).append(words)
+    for name, given in texts:
+        text = _normal(given)
+        windows = {text[i : i + WINDOW] for i in range(max(1, len(text) - WINDOW + 1))}
+        for words in _candidates(by_window, windows):
+            if all(word in text for word in words):
+                yield f"{name} holds {measured[words]}"
+                break
+
+
+def _candidates(
+    by_window: dict[str, list[tuple[str, ...]]], windows: Iterable[str]
+) -> Iterator[tuple[str, ...]]:
+    for window in windows:
+        yield from by_window.get(window, ())
+
+
+def _normal(text: str) -> str:
+    return _BLANK.sub(" ", text).strip().casefold()

