@@ -1,4 +1,4 @@
-"""`harness serve`: an embedded policy behind an OpenAI-compatible endpoint on this machine."""
+"""`harness serve`: policies behind OpenAI-compatible endpoints, outliving the command."""
 
 import time
 from typing import Annotated
@@ -20,25 +20,43 @@ Named = Annotated[
 
 @app.callback()
 def group() -> None:
-    """An embedded policy behind an OpenAI-compatible endpoint; alone: what is served."""
+    """Policies behind OpenAI-compatible endpoints: engines, replicas, a router; alone: status."""
 
 
 @app.command(name="up")
 def up(
-    policy: Named = None,
+    policy: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[POLICY|JOB.yaml]",
+            help="A policy of harness.yaml, or a job file; the default policy.",
+            autocompletion=policy_names,
+        ),
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="In place of the job's; 0 takes a free one.")
     ] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check a job and print its exact command lines.")
+    ] = False,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Start serving, in the background; prints the base URL."""
+    """Start serving, in the background; prints the base URL once everything is ready."""
+    from harness_cli.commands._serving import is_job_file, serve_job
     from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import start
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
+    if policy is not None and is_job_file(policy, directory):
+        path = directory / policy
+        serve_job(project, path, port, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        return
+    if dry_run:
+        raise UsageError("--dry-run prints the commands of a job", hint="name a JOB.yaml")
     name, _ = project.policy(policy)
     job, fresh = start(project, name, port)
     if as_json:
@@ -55,7 +73,9 @@ def down(
     policy: Annotated[
         str | None,
         typer.Argument(
-            metavar="[POLICY]", help="Which one; all when not named.", autocompletion=policy_names
+            metavar="[POLICY|JOB]",
+            help="Which one; all when not named.",
+            autocompletion=policy_names,
         ),
     ] = None,
     directory: Folder = HERE,
@@ -64,12 +84,23 @@ def down(
 ) -> None:
     """End serving; requests in flight are finished."""
     from harness_cli.commands._show import emit_json, note
+    from harness_cli.serving.control import down as job_down
+    from harness_cli.serving.job_folder import job_names
     from harness_cli.serving.jobs import job_named, jobs, stop
     from harness_cli.store.project import Project
 
     root = Project.find(directory).root
-    names = [job_named(root, policy).name] if policy else [job.name for job, _ in jobs(root)]
-    ended = [name for name in names if stop(root, name) is not None]
+    asked = job_names(root)
+    names = [policy] if policy in asked else []
+    if policy is None:
+        names = [*asked, *(job.name for job, _ in jobs(root))]
+    elif policy not in asked:
+        names = [job_named(root, policy).name]
+    ended = [
+        name
+        for name in names
+        if (job_down(root, name) if name in asked else stop(root, name) is not None)
+    ]
     if as_json:
         emit_json({"ended": ended, "stale": [n for n in names if n not in ended]})
     elif not quiet:
@@ -81,17 +112,25 @@ def down(
 
 @app.command(name="status")
 def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False) -> None:
-    """What is served, where, and since when."""
+    """What is served, where, since when; of jobs, what is desired against what runs."""
+    from harness_cli.commands._serving import show_standings
     from harness_cli.commands._show import emit_json, line, note, table
     from harness_cli.serving.jobs import jobs
+    from harness_cli.serving.standing import standings
     from harness_cli.store.project import Project
 
-    found = jobs(Project.find(directory).root)
+    root = Project.find(directory).root
+    found, served = jobs(root), standings(root)
     if as_json:
-        emit_json({"jobs": [{"job": job, "state": state} for job, state in found]})
+        policies = [{"job": job, "state": state} for job, state in found]
+        emit_json({"jobs": policies, "served": served})
         return
-    if not found:
+    if not found and not served:
         note("no policy is served · harness serve up")
+        return
+    if served:
+        show_standings(served, quiet=quiet)
+    if not found:
         return
     if quiet:
         for job, _ in found:
@@ -114,11 +153,15 @@ def logs(
     policy: Named = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Until ^C.")] = False,
+    of: Annotated[
+        str | None, typer.Option(help="Of a job: replica-N, router or supervisor.")
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,  # noqa: ARG001  one spelling for every verb
 ) -> None:
     """The last lines a served policy wrote."""
+    from harness_cli.commands._serving import has_job, job_log
     from harness_cli.commands._show import emit_json, line
     from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import job_named, job_paths, tail
@@ -127,7 +170,10 @@ def logs(
     if follow and as_json:
         raise UsageError("--follow has no end, so it is no JSON document")
     root = Project.find(directory).root
-    path = job_paths(root, policy or job_named(root, None).name).log
+    if policy is not None and has_job(root, policy):
+        path = job_log(root, policy, of)
+    else:
+        path = job_paths(root, policy or job_named(root, None).name).log
     if as_json:
         emit_json({"log": str(path), "lines": list(tail(path, lines))})
         return
@@ -141,3 +187,42 @@ def logs(
                     line(text.rstrip("\n"))
                 else:
                     time.sleep(0.2)
+
+
+@app.command(name="switch")
+def switch(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A running job, by its name.")],
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="[WEIGHTS]", help="Checkpoint folder to serve from now on."),
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(help="Digest those weights must have; refused otherwise.")
+    ] = None,
+    how: Annotated[
+        str | None,
+        typer.Option(help="weights: each replica reads them; replicas: new ones beside the old."),
+    ] = None,
+    replicas: Annotated[int | None, typer.Option(min=1, help="How many from now on.")] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Move a running job to other weights or another number of replicas, without a gap.
+
+    Another harness needs no switch here: it runs at the client.
+    """
+    from harness_cli.commands._evaluating import one_of
+    from harness_cli.commands._serving import show_switched
+    from harness_cli.serving.control import switch as switch_job
+    from harness_cli.store.project import Project
+
+    live = switch_job(
+        Project.find(directory),
+        job,
+        model=model,
+        sha256=sha256,
+        replicas=replicas,
+        how=one_of("--how", how, ("weights", "replicas")),
+    )
+    show_switched(live, as_json=as_json, quiet=quiet)

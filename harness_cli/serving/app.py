@@ -16,7 +16,9 @@ from aiohttp import web
 
 from harness_cli.errors import HarnessError, ProviderError, UsageError
 from harness_cli.models.base import Deadline, Policy
-from harness_cli.records.chat import ChatReply, ChatRequest
+from harness_cli.records.chat import ChatReply, ChatRequest, Usage
+from harness_cli.serving.admission import Doorkeeper, Refused
+from harness_cli.serving.meters import CONTENT_TYPE, Meters
 from harness_cli.serving.wire import chunks, completion, error_body, request_of
 from harness_cli.store.redact import Redactor
 
@@ -37,8 +39,14 @@ _STATUS: Final = {
 class ServedPolicy:
     """The handlers of one policy and what they counted."""
 
-    def __init__(self, policy: Policy, name: str) -> None:
+    def __init__(
+        self, policy: Policy, name: str, *, door: Doorkeeper | None = None, model: str = ""
+    ) -> None:
         self.policy, self.name = policy, name
+        self.model = model
+        """The weights it answers with, where they have a place."""
+        self.door = door or Doorkeeper(None)
+        self.meters = Meters()
         self.started = time.time()
         self.requests = 0
         self.failures = 0
@@ -51,6 +59,9 @@ class ServedPolicy:
         app.router.add_post("/v1/chat/completions", self.chat)
         app.router.add_get("/v1/models", self.models)
         app.router.add_get("/health", self.health)
+        app.router.add_get("/metrics", self.metrics)
+        for path in ("/model_info", "/get_model_info", "/server_info", "/get_server_info"):
+            app.router.add_get(path, self.model_info)
         app.on_cleanup.append(self._close)
         return app
 
@@ -68,6 +79,25 @@ class ServedPolicy:
             }
         )
 
+    async def metrics(self, _: web.Request) -> web.Response:
+        """Counters, gauges and one histogram in Prometheus' text format."""
+        door = self.door
+        text = self.meters.text(
+            model=self.name, running=door.running, waiting=door.waiting, refused=door.refused
+        )
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def model_info(self, _: web.Request) -> web.Response:
+        """What routers and `harness serve status` ask: which weights answer here."""
+        return _json(
+            {
+                "model_path": self.model or self.name,
+                "served_model_name": self.name,
+                "weight_version": self.policy.id,
+                "is_generation": True,
+            }
+        )
+
     async def models(self, _: web.Request) -> web.Response:
         """The one model there is."""
         model = {
@@ -82,31 +112,51 @@ class ServedPolicy:
         """One chat completion, streamed where the body says so."""
         number, begun = next(self._numbers), time.perf_counter()
         self.requests += 1
+        said = _Said()
+        try:
+            async with self.door.inside():
+                return await self._answer(request, number, said)
+        except Refused as exc:
+            return self._failed(number, said.refused(429), "rate_limit", str(exc), "queue_full")
+        finally:
+            seconds = time.perf_counter() - begun
+            self.meters.answered(said.status, seconds, said.usage)
+            self._log(f"{number} answered in {seconds * 1000:.0f} ms")
+
+    async def _answer(self, request: web.Request, number: int, said: "_Said") -> web.StreamResponse:
         try:
             body = await self._body(request)
             asked = request_of(body)
         except UsageError as exc:
-            return self._failed(number, 400, "invalid_request_error", str(exc))
+            told = str(exc)
+            return self._failed(number, said.refused(400), "invalid_request_error", told)
         model = body.get("model")
         if model not in (None, "", self.name, self.policy.id):
             told = f"the model `{model}` is not served here, `{self.name}` is"
-            return self._failed(number, 404, "invalid_request_error", told, "model_not_found")
+            status = said.refused(404)
+            return self._failed(number, status, "invalid_request_error", told, "model_not_found")
         options = body.get("stream_options")
         usage = isinstance(options, dict) and bool(options.get("include_usage"))
         try:
             if body.get("stream"):
-                return await self._streamed(request, asked, number, with_usage=usage)
+                return await self._streamed(request, asked, number, said, with_usage=usage)
             reply = await self.policy.complete(asked, Deadline())
+            said.usage = reply.usage
             return _json(completion(reply, number=number, served=self.policy.id))
         except ProviderError as exc:
-            return self._failed(number, _STATUS.get(exc.kind, 502), exc.kind, str(exc), exc.kind)
+            status = said.refused(_STATUS.get(exc.kind, 502))
+            return self._failed(number, status, exc.kind, str(exc), exc.kind)
         except HarnessError as exc:
-            return self._failed(number, 500, "server_error", str(exc))
-        finally:
-            self._log(f"{number} answered in {(time.perf_counter() - begun) * 1000:.0f} ms")
+            return self._failed(number, said.refused(500), "server_error", str(exc))
 
     async def _streamed(
-        self, request: web.Request, asked: ChatRequest, number: int, *, with_usage: bool
+        self,
+        request: web.Request,
+        asked: ChatRequest,
+        number: int,
+        said: "_Said",
+        *,
+        with_usage: bool,
     ) -> web.StreamResponse:
         thinking = asyncio.ensure_future(self.policy.complete(asked, Deadline()))
         response = web.StreamResponse(
@@ -121,7 +171,7 @@ class ServedPolicy:
             while not thinking.done():
                 await response.write(b": thinking\n\n")
                 await asyncio.wait({thinking}, timeout=PING_S)
-            await self._send(response, thinking, number, with_usage)
+            await self._send(response, thinking, number, said, with_usage=with_usage)
             await response.write_eof()
         finally:
             if not thinking.done():
@@ -135,13 +185,17 @@ class ServedPolicy:
         response: web.StreamResponse,
         thinking: "asyncio.Future[ChatReply]",
         number: int,
+        said: "_Said",
+        *,
         with_usage: bool,
     ) -> None:
         try:
             reply = thinking.result()
+            said.usage = reply.usage
         except HarnessError as exc:
             # The status is sent already: the failure is an event of the stream.
             self.failures += 1
+            said.refused(500)
             kind = getattr(exc, "kind", "server_error")
             await response.write(_event(error_body(self._redactor.text(str(exc)), kind, kind)))
             return
@@ -172,6 +226,18 @@ class ServedPolicy:
 
     async def _close(self, _: web.Application) -> None:
         await self.policy.close()
+
+
+class _Said:
+    """How one request ended, for the meters."""
+
+    status = 200
+    usage: Usage | None = None
+
+    def refused(self, status: int) -> int:
+        """It ended in this status."""
+        self.status = status
+        return status
 
 
 @web.middleware

@@ -183,6 +183,8 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("serve up", "shop", OK),
     ("serve status", "", OK),
     ("serve logs", "shop", OK),
+    ("serve up", "no-such.yaml --dry-run", {2}),
+    ("serve switch", "no-such weights", {2}),
     ("serve down", "", OK),
     ("eval", "no_such_set", {2}),
     ("eval", "shop --limit 1", OK),

@@ -1,0 +1,197 @@
+"""Process control with real processes: a stand-in engine that is slow, dies, is never ready."""
+
+import json
+import os
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from job_bench import ask, end_all, make_project, standin, until
+
+from harness_cli.errors import HarnessError, UsageError
+from harness_cli.serving.child import rotate
+from harness_cli.serving.control import down, switch, up
+from harness_cli.serving.job_folder import JobFolder, runs
+from harness_cli.serving.jobs import begun_of, tail
+from harness_cli.serving.standing import standings
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = make_project(tmp_path)
+    yield made
+    end_all(made)
+
+
+def live_of(project, name="engine"):
+    return JobFolder.of(project.root, name).live()
+
+
+def test_up_waits_until_it_is_ready_and_down_ends_the_whole_group(project):
+    job = standin(habits={"ready_after_s": 0.6, "child": True})
+    live, fresh = up(project, job)
+    assert (fresh, live.phase) == (True, "ready")
+    assert ask(live.url)[0] == 200
+    folder = JobFolder.of(project.root, "engine")
+    grandchild = int(next(x for x in tail(folder.log("replica-0"), 9) if "child" in x).split()[1])
+    assert os.getpgid(live.replicas[0].process.pid) == live.replicas[0].process.pid
+    again, fresh = up(project, job)
+    assert (fresh, again.supervisor) == (False, live.supervisor)
+    with pytest.raises(UsageError, match="by other settings"):
+        up(project, standin(replicas=1, served_name="other"))
+
+    assert down(project.root, "engine")
+    assert not runs(live.supervisor)
+    assert not runs(live.replicas[0].process)
+    until(lambda: begun_of(grandchild) <= 0)
+    assert standings(project.root) == []
+
+
+@pytest.mark.parametrize(
+    ("habits", "process", "said"),
+    [
+        ({"exit_at_start": True}, {}, r"ended before it was ready \(exit code 3\).*no memory"),
+        ({"never_ready": True}, {"ready_s": 0.5}, "not ready within 0.5 s"),
+    ],
+)
+def test_what_does_not_become_ready_says_why_and_leaves_nothing(project, habits, process, said):
+    with pytest.raises(HarnessError, match=said):
+        up(project, standin(habits=habits, process=process))
+    assert standings(project.root) == []
+    log = JobFolder.of(project.root, "engine").log("replica-0")
+    assert log.exists()
+
+
+def test_a_program_that_is_not_there_says_so(project):
+    import msgspec
+
+    job = msgspec.structs.replace(standin(), launcher=("no-such-python",))
+    with pytest.raises(HarnessError, match="`no-such-python` cannot be started"):
+        up(project, job)
+
+
+def test_a_taken_port_is_refused_before_anything_starts(project):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(HarnessError, match=f"port {port} .* taken by process {os.getpid()}"):
+            up(project, standin(port=port))
+    assert standings(project.root) == []
+
+
+def test_one_that_dies_is_started_again_and_the_reason_is_kept(project):
+    live, _ = up(project, standin(habits={"die_after": 2}))
+    assert ask(live.url)[0] == 200
+    with pytest.raises((ConnectionError, OSError)):
+        ask(live.url)
+    until(lambda: any(r.restarts == 1 and r.state == "ready" for r in live_of(project).replicas))
+    events = " ".join(live_of(project).events)
+    assert "failed: it ended with code 7" in events
+    assert ask(live.url)[0] == 200
+
+
+def test_restarts_are_bounded_and_the_job_then_counts_as_failed(project):
+    up(project, standin(process={"max_restarts": 1}))
+
+    def ready(restarts):
+        return [
+            r for r in live_of(project).replicas if r.state == "ready" and r.restarts == restarts
+        ]
+
+    for restarts in (0, 1):
+        (replica,) = until(lambda n=restarts: ready(n))
+        os.kill(replica.process.pid, signal.SIGKILL)
+    (found,) = until(lambda: [s for s in standings(project.root) if s.state == "failed"])
+    assert "stays down" in " ".join(found.live.events)
+
+
+def test_one_that_ignores_sigterm_is_killed_after_the_drain_bound(project):
+    live, _ = up(project, standin(habits={"ignore_sigterm": True}, process={"drain_s": 0.5}))
+    begun = time.monotonic()
+    down(project.root, "engine")
+    assert 0.4 < time.monotonic() - begun < 10
+    assert not runs(live.replicas[0].process)
+
+
+def test_requests_in_flight_are_finished_before_it_ends(project):
+    live, _ = up(project, standin(habits={"think_s": 0.8}))
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(ask, live.url)
+        time.sleep(0.3)
+        down(project.root, "engine")
+        assert slow.result() == (200, f"weights-a on {live.url.rsplit(':')[-1].split('/')[0]}")
+
+
+def test_a_supervisor_that_was_killed_leaves_orphans_that_are_seen_and_ended(project):
+    live, _ = up(project, standin())
+    os.kill(live.supervisor.pid, signal.SIGKILL)
+    until(lambda: not runs(live.supervisor))
+    (found,) = standings(project.root)
+    assert (found.state, found.orphans) == ("orphaned", (live.replicas[0].process.pid,))
+    assert ask(live.url)[0] == 200
+    anew, fresh = up(project, standin())
+    assert fresh
+    assert not runs(live.replicas[0].process)
+    assert ask(anew.url)[0] == 200
+
+
+def test_switch_moves_a_running_engine_to_other_weights_without_a_restart(project):
+    live, _ = up(project, standin())
+    moved = switch(project, "engine", model="weights-b", sha256="ab" * 32)
+    assert moved.replicas[0].process == live.replicas[0].process
+    assert ask(live.url)[1].startswith("weights-b")
+    (found,) = standings(project.root)
+    assert found.says["0"] == {"model_path": "weights-b", "weight_version": "ab" * 8}
+    assert found.differs == ()
+    # A restart starts with the weights it was switched to.
+    os.kill(moved.replicas[0].process.pid, signal.SIGKILL)
+    until(lambda: live_of(project).replicas[0].restarts == 1)
+    until(lambda: live_of(project).replicas[0].state == "ready")
+    assert ask(live.url)[1].startswith("weights-b")
+
+
+def test_weights_that_are_refused_leave_the_old_ones_serving_and_desired(project):
+    live, _ = up(project, standin())
+    with pytest.raises(HarnessError, match=r"did not take the weights.*no such weights"):
+        switch(project, "engine", model="bad-weights")
+    assert ask(live.url)[1].startswith("weights-a")
+    until(lambda: live_of(project).generation == 3)
+    (found,) = standings(project.root)
+    assert (found.state, found.desired.model, found.differs) == ("ready", "weights-a", ())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({}, "nothing to switch"),
+        ({"replicas": 9}, "9 replicas need a router"),
+    ],
+)
+def test_a_switch_that_cannot_be_meant_is_refused(project, words, said):
+    up(project, standin())
+    with pytest.raises(UsageError, match=said):
+        switch(project, "engine", **words)
+
+
+def test_logs_are_rotated_without_moving_the_file_under_its_writer(tmp_path):
+    log = tmp_path / "engine.log"
+    with log.open("a") as writer:
+        for number in range(4):
+            writer.write(f"line {number} " + "x" * 100 + "\n")
+            writer.flush()
+            assert rotate(log, limit=50, keep=2)
+    assert log.read_text() == ""
+    assert [p.name for p in sorted(tmp_path.iterdir())] == [
+        "engine.log", "engine.log.1", "engine.log.2",
+    ]  # fmt: skip
+    assert log.with_name("engine.log.1").read_text().startswith("line 3")
+    assert not rotate(log, limit=50, keep=2)
+
+
+def test_live_json_reads_as_a_record_at_any_moment(project):
+    up(project, standin())
+    path = JobFolder.of(project.root, "engine").path / "live.json"
+    assert json.loads(path.read_text())["schema"] == 1
