@@ -113,7 +113,7 @@ def draws(
     start = _start(base, recipe, seed, name or f"seed-{seed}", items, book)
     for attempt in range(recipe.attempts):
         made, changes = _drawn(start, recipe, f"{seed}/{attempt}")
-        state, faults = examined(start, made, book.originals)
+        state, faults = examined(start, made, Book(start.book).originals)
         if state is None or faults:
             yield None, faults
         else:
@@ -192,7 +192,7 @@ def _start(
         files=files,
         map=given,
         needed=needed if needed is None else needed | frozenset(recipe.keep),
-        book=book.texts,
+        book={**book.texts, **(recipe.paraphrase.wordings if recipe.paraphrase else {})},
         share=recipe.paraphrase.share if recipe.paraphrase else 0.0,
     )
 

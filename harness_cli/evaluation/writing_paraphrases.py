@@ -39,7 +39,7 @@ async def write_book(
 ) -> Book:
     """The book of a recipe with `paraphrase`: from the folder, or asked for and kept there."""
     asked = recipe.paraphrase
-    if asked is None:
+    if asked is None or not asked.policy:
         return Book()
     if asked.judge == asked.policy:
         raise UsageError(

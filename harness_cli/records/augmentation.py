@@ -25,14 +25,17 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Paraphrase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Paraphrases by a language model, beside the curated ones."""
+    """Paraphrases by a language model or of the harness's own, beside the curated ones."""
 
-    policy: str
-    """Policy of harness.yaml that writes them."""
+    policy: str = ""
+    """Policy of harness.yaml that writes them; none, where `wordings` are all there is."""
     judge: str | None = None
     """Policy of harness.yaml that says of each whether it means the same; another than `policy`."""
     share: float = 0.5
     """The chance that a text which has one is put in a model's words."""
+    wordings: dict[str, tuple[str, ...]] = {}
+    """Texts of this very harness (a description, a rule) and what else they may be said in: written
+    by whoever keeps the harness, and held to the same checks as a model's."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
