@@ -86,7 +86,8 @@ def rollout_of(trajectory: Trajectory, policy: str, decode: Decode) -> Rollout:
     its text anew would train tokens that were never sampled.
     """
     rows: list[Row] = []
-    tokens, cot = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
+    tokens: dict[str, int] = {str(kind): 0 for kind in KINDS}
+    cot = dict(tokens)
     first: tuple[int, ...] = ()
     truncated = False
     sampled_by: set[str] = set()

@@ -11,6 +11,7 @@ import msgspec
 
 from harness_cli.judges.base import Judge
 from harness_cli.models.base import Policy
+from harness_cli.records.chat import Generation
 from harness_cli.records.clocks import without_clocks
 from harness_cli.records.config import Limits
 from harness_cli.records.trajectory import Trajectory
@@ -64,6 +65,7 @@ class Episode:
         viewer: Viewer | None = None,
         rewards: Judge | None = None,
         limits: Limits = LIMITS,
+        generation: Generation | None = None,
     ) -> None:
         self.drawn, self.settings, self.start = drawn, settings, start
         self.viewer: Viewer = viewer or ScriptedViewer()
@@ -75,6 +77,7 @@ class Episode:
         self._rewards = rewards
         self._shop = shop
         self._limits = limits
+        self._generation = generation or Generation()
         if settings.rounds is not None:
             self._limits = msgspec.structs.replace(limits, rounds=settings.rounds)
 
@@ -152,6 +155,7 @@ class Episode:
             executors={},
             world=self._shop.world,
             limits=self._limits,
+            generation=self._generation,
             profile="simulator",
         )
         agent.__dict__["prepared"] = self._shop.prepared(self.drawn.state)

@@ -1,0 +1,186 @@
+"""`harness train rl`: HSA-RL of a checkpoint (TR §3.3, Algorithm 1), one node, by TRL.
+
+tasks ──▶ (x, h) a group ──▶ G rollouts by the runtime ──▶ four rewards, q(L)
+                                                          │ GDPO by segment
+next weights ◀── GSPO by segment over the rows of tokens ◀┘
+"""
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from harness_cli.models.checkpoint import CheckpointPolicy
+from harness_cli.records.canonical import digest
+from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.config import PolicyConfig
+from harness_cli.records.rl_job import RlTraining
+from harness_cli.store.locks import locked
+from harness_cli.store.project import Project
+from harness_cli.training.collecting import ROLLOUTS, Collector, cut_lines
+from harness_cli.training.job_folder import (
+    JobFolder,
+    Running,
+    forget,
+    job_digest,
+    now,
+    refuse_other,
+)
+from harness_cli.training.keeping import keep, registered
+from harness_cli.training.opening import versions
+from harness_cli.training.rl_plan import RlPlan, plan_rl
+
+if TYPE_CHECKING:
+    from harness_cli.training.local_trainer import Observe, Watch
+
+
+def run_rl(
+    project: Project,
+    job: RlTraining,
+    *,
+    resume: bool = False,
+    again: bool = False,
+    observe: "Observe | None" = None,
+) -> Checkpoint:
+    """Train, and register what comes of it; `resume` and `again` as in `run_sft`.
+
+    Not to be called from a running event loop: rollouts have one of their own.
+    """
+    plan = plan_rl(project, job)
+    folder = JobFolder.of(project.root, job.name)
+    with locked(folder.lock, what=f"train rl {job.name}"):
+        if again:
+            forget(folder)
+            (folder.path / ROLLOUTS).unlink(missing_ok=True)
+        done = registered(project, plan.base, job, plan.data, resume=resume, again=again)
+        if done is not None:
+            return done
+        step = refuse_other(folder, job, digest(plan.data), resume=resume)
+        return _trained(project, plan, folder, step, observe)
+
+
+def _trained(
+    project: Project, plan: RlPlan, folder: JobFolder, step: int, observe: "Observe | None"
+) -> Checkpoint:
+    from harness_cli.training import local_trainer
+
+    job = plan.job
+    folder.prune_states(job.keep)
+    folder.cut_curve(step)
+    cut_lines(folder.path, step)
+    student = local_trainer.open_student(job, plan.base.folder, plan.template)
+    running = Running.begin(
+        folder, job, "rl", steps=plan.shape.steps, data_sha256=digest(plan.data)
+    )
+    watch = local_trainer.Watch(running, job, observe)
+    trainer = make_trainer(plan, folder, student, watch)
+    try:
+        local_trainer.train(trainer, watch, running, step)
+    finally:
+        trainer.hat.collector.close()
+    return keep(
+        project,
+        running,
+        _record(plan, watch),
+        lambda target: local_trainer.write_model(trainer, student, job, target),
+    )
+
+
+def make_trainer(plan: RlPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:
+    """The trainer of a plan over a loaded student: `HatTrainer`, ready to `train()`."""
+    from datasets import Dataset
+    from trl import GRPOConfig
+
+    from harness_cli.models.checkpoint_model import CheckpointModel
+    from harness_cli.training.local_trainer import arguments, lora_config
+    from harness_cli.training.rl_iteration import Hat
+    from harness_cli.training.rl_trainer import HatTrainer
+
+    job, shape = plan.job, plan.shape
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    sampler = CheckpointPolicy(
+        job.name,
+        PolicyConfig(kind="checkpoint", concurrency=job.at_once),
+        lambda: CheckpointModel(student.model, student.tokenizer, student.template),
+        digest=plan.base.named.digest,
+    )
+    collector = Collector(
+        ground=plan.ground,
+        policy=sampler,
+        judge=plan.judge,
+        job=job,
+        decode=lambda ids: str(student.tokenizer.decode(list(ids), skip_special_tokens=False)),
+        by_rule=plan.by_rule,
+    )
+    hat = Hat(job=job, collector=collector, sampler=sampler, folder=_made(folder.path))
+    if job.kl and job.lora is None:
+        hat.reference = _frozen(student.model)
+    given = arguments(job, folder, shape.steps)
+    given |= {
+        "per_device_train_batch_size": shape.batch,
+        "gradient_accumulation_steps": shape.accumulate,
+        "save_steps": min(math.ceil(job.save_every / shape.every) * shape.every, shape.steps),
+    }
+    config = GRPOConfig(
+        **given,
+        num_generations=job.rollouts,
+        generation_batch_size=job.groups * job.rollouts,
+        num_iterations=job.passes,
+        max_completion_length=job.new_tokens,
+        temperature=job.temperature,
+        top_p=1.0,
+        top_k=0,
+        beta=0.0,
+        loss_type="grpo",
+        importance_sampling_level="sequence",
+        remove_unused_columns=False,
+        disable_dropout=True,
+    )
+    return HatTrainer(
+        hat,
+        model=student.model,
+        args=config,
+        train_dataset=Dataset.from_dict({"prompt": list(plan.ground.tasks)}),
+        processing_class=student.tokenizer,
+        peft_config=lora_config(job),
+        callbacks=[watch] if watch is not None else [],
+    )
+
+
+def _frozen(model: Any) -> Any:
+    """A copy of the base whose weights stay: what a KL penalty is to."""
+    from copy import deepcopy
+
+    from trl.trainer.utils import add_fused_lm_head
+
+    copied = deepcopy(model).eval().requires_grad_(False)
+    add_fused_lm_head(copied)
+    return copied
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _record(plan: RlPlan, watch: "Watch") -> Checkpoint:
+    job = plan.job
+    return Checkpoint(
+        name=job.name,
+        made_by="rl",
+        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
+        digest="",
+        files={},
+        base=plan.base.named,
+        data=plan.data,
+        job_sha256=job_digest(job),
+        job=msgspec.to_builtins(job),
+        seed=job.seed,
+        steps=plan.shape.steps,
+        metrics=watch.last,
+        created=now(),
+        served=job.served,
+        versions=versions(),
+    )
