@@ -50,6 +50,9 @@ async def open_agent(
     async with AsyncExitStack() as stack:
         policy = _policy(project, name, config, record=record, replay=replay)
         stack.push_async_callback(policy.close)
+        check_tools = getattr(policy, "check_tools", None)
+        if check_tools is not None and kind != "bare":
+            check_tools()
         fallback = None
         if config.fallback is not None and replay is None:
             other, its_config = project.policy(config.fallback)

@@ -24,6 +24,7 @@ import msgspec
 
 from harness_cli.errors import BadFile, HarnessError, MissingExtra, ProviderError, UsageError
 from harness_cli.models.base import Deadline
+from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.models.identity import policy_id
 from harness_cli.models.template_source import template_for
 from harness_cli.models.wire import ReplyBuilder, sound_messages
@@ -61,8 +62,10 @@ class CheckpointPolicy:
         load: Callable[[], "CheckpointModel"],
         *,
         digest: str,
+        template: ChatTemplate | None = None,
     ) -> None:
         self.name = name
+        self._template = template
         self._config, self._load, self._digest = config, load, digest
         self._version = ""
         self.id = self._named()
@@ -77,6 +80,14 @@ class CheckpointPolicy:
     def version(self) -> str:
         """What the weights were called when they were swapped in; empty for the first ones."""
         return self._version
+
+    def check_tools(self) -> None:
+        """Raise `UsageError` where the template knows no tools: a harness has some."""
+        if self._template is not None and self._template.arguments is None:
+            raise UsageError(
+                f"policy `{self.name}`: the chat template `{self._template.name}` knows no tools",
+                hint="`template:` names one that does; for SmolLM2 trl:qwen2_5_training",
+            )
 
     def swap(self, model: Any, *, version: str, digest: str | None = None) -> None:
         """Sample from other weights from the next batch on: a torch module of the same tokenizer.
@@ -257,7 +268,7 @@ def open_checkpoint(name: str, config: PolicyConfig, root: Path) -> CheckpointPo
         )
 
     decides = [weights, template.sha256, *([digest_of(adapter)] if adapter else [])]
-    return CheckpointPolicy(name, config, load, digest=digest_of_value(decides))
+    return CheckpointPolicy(name, config, load, digest=digest_of_value(decides), template=template)
 
 
 def _parts(rows: Sequence[tuple[_Waiting, "Row"]], most: int) -> list[list[tuple[_Waiting, "Row"]]]:

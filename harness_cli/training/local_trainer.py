@@ -145,18 +145,26 @@ class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         self._write_events(step, values)
         if self._observe is not None:
             self._observe(self._running, values)
+        self._stopping(control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Stop here where somebody asked for it, and save."""
+        self._stopping(control)
+
+    def _stopping(self, control: Any) -> None:
         if self.asked_to_stop:
             control.should_save = True
             control.should_training_stop = True
 
-    def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """A state is on the disk: mark it, and let older ones go."""
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
+        """A state is on the disk: mark it, and let older ones go.
+
+        A state whose weights are no numbers is none: the loss before the update was still one.
+        """
+        step = int(state.global_step)
+        refuse_not_finite(model, step)
         if not self.main:
             return
-        step = int(state.global_step)
         folder = self._running.folder
         mark_complete(folder.state_at(step), step)
         folder.prune_states(self.job.keep)
@@ -183,6 +191,15 @@ class Watch(transformers.TrainerCallback):  # type: ignore[misc]
             self._events.add_scalar(f"train/{name}", value, step)
 
 
+def refuse_not_finite(model: Any, step: int) -> None:
+    """Raise `NotFinite` for weights that are no numbers."""
+    if model is not None and not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
+        raise NotFinite(
+            f"step {step}: the update made weights that are no numbers",
+            hint="a smaller lr, or dtype: float32; the last state and checkpoint are untouched",
+        )
+
+
 def train(trainer: Any, watch: Watch, running: Running, resume: int) -> None:
     """Run a trainer to its end from the state of step `resume` (0: from the beginning).
 
@@ -195,6 +212,7 @@ def train(trainer: Any, watch: Watch, running: Running, resume: int) -> None:
     try:
         with _signals(watch):
             trainer.train(resume_from_checkpoint=state)
+        refuse_not_finite(trainer.model, int(trainer.state.global_step))
     except HarnessError as exc:
         running.ended("failed", error=str(exc))
         raise

@@ -152,7 +152,7 @@ def _trained(
             teacher=plan.teacher.named,
             data=data,
             job_sha256=job_digest(job),
-            job=msgspec.to_builtins(job),
+            job=msgspec.json.decode(msgspec.json.encode(job)),
             seed=job.seed,
             steps=plan.steps,
             metrics=watch.last,

@@ -190,7 +190,7 @@ def plan_record(plan: SftPlan, watch: "Watch") -> Checkpoint:
         base=plan.base.named,
         data=plan.rows.files,
         job_sha256=job_digest(job),
-        job=msgspec.to_builtins(job),
+        job=msgspec.json.decode(msgspec.json.encode(job)),
         seed=job.seed,
         steps=plan.steps,
         metrics=watch.last,
