@@ -40,7 +40,9 @@ COMMANDS = {
     "tools": "Lock, check and call tools",
     "hooks": "Run hooks on recorded events",
     "migrate": "Files of an older schema moved to this one; unknown numbers refused",
+    "mtp": "Draft heads of checkpoints: what is wrong with one, put back what a save lost",
     "serve": "Policies behind OpenAI-compatible endpoints: engines, replicas, a router",
+    "bench": "Latency of the complete agent on a served policy, bound to what made it",
 }
 """Name → the line shown by `harness --help`. Verb `x` is `app` in `commands/x.py`."""
 

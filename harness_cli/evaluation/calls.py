@@ -6,11 +6,13 @@ not waited for the disk to say so: what a power cut may take, half a second of c
 acknowledged to nobody.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from harness_cli.errors import ProviderError, ToolError
 from harness_cli.evaluation.gate import Gate
@@ -99,10 +101,12 @@ class JournaledCalls:
         self._journal.write_out()
         self._gate.before_call()
         reply: ChatReply | None = None
+        began = time.perf_counter()
         try:
             reply = self._cleaner.reply(await call())
         except ProviderError as exc:
-            failed = self._model(index, digest, error=self._error(exc))
+            error = replace(self._error(exc), seconds=time.perf_counter() - began)
+            failed = self._model(index, digest, error=error)
             self._write(failed)
             return _answer(failed)  # raises it, cleaned, as a resume will
         finally:

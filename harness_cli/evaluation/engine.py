@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from os import getpid
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,7 @@ async def evaluate(
         with ExitStack() as locks:
             _lock(locks, project, config, options)
             folder = _folder(project, store, config, options)
+            options.begun(folder)
             locks.enter_context(
                 locked(folder.lock, what=f"run {run_id}", if_locked=options.if_locked)
             )
@@ -109,7 +111,7 @@ async def _run(
     responses: Responses | None,
     observe: Observe | None,
 ) -> Outcome:
-    standing = read_standing(folder)
+    standing = read_standing(folder, measured=plan.options.warm_up is not None)
     gate = Gate(plan.options.budget)
     journal = Journal(folder.journal)
     job = Job(
@@ -132,7 +134,8 @@ async def _run(
     journal.append(started_note(event, plan.concurrency, plan.options.command))
     try:
         with interrupts(lambda: gate.stop("interrupted")):
-            await work_off(job, _queue(plan, standing), plan.concurrency)
+            for phase in _phases(plan, standing):
+                await work_off(job, phase, plan.concurrency)
     except asyncio.CancelledError:
         raise Interrupted(
             "stopped at once", hint=f"go on with `harness eval --resume {folder.id}`"
@@ -167,11 +170,19 @@ def concluded(job: Job, folder: RunFolder, *, metrics: Sequence[str], concurrenc
     return Outcome(folder, report, stopped, job.last_error)
 
 
-def _queue(plan: Plan, standing: Standing) -> Iterator[Work]:
-    for item in plan.items:
-        for repeat in range(plan.repeat):
-            if (item.id, repeat) not in standing.done:
-                yield Work(item, repeat, standing.of(item.id, repeat))
+def _phases(plan: Plan, standing: Standing) -> Iterator[Iterator[Work]]:
+    """The rollouts still to make, warm-ups first: what follows waits for the last of them."""
+    warm = plan.options.warm_up or 0
+    if warm:
+        yield _queue(plan, standing, 0, warm)
+    yield _queue(plan, standing, warm, None)
+
+
+def _queue(plan: Plan, standing: Standing, start: int, stop: int | None) -> Iterator[Work]:
+    rollouts = ((item, repeat) for item in plan.items for repeat in range(plan.repeat))
+    for item, repeat in islice(rollouts, start, stop):
+        if (item.id, repeat) not in standing.done:
+            yield Work(item, repeat, standing.of(item.id, repeat))
 
 
 def _status(job: Job) -> str:

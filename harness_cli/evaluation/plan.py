@@ -1,6 +1,7 @@
 """What one `harness eval` asks for, and what that resolves to: everything `run.json` binds."""
 
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import UTC, datetime
@@ -59,6 +60,9 @@ class EvalOptions:
     """Passes that an item needs of its repeats; None: more than half."""
     seed: int | None = None
     concurrency: int | None = None
+    warm_up: int | None = None
+    """A number makes it a measurement: so many first rollouts are finished before any other begins,
+    a failed rollout is a sample, and a resume makes those anew that were under way."""
     budget: Budget = field(default_factory=Budget)
     resume: RunFolder | None = None
     rescore: RunFolder | None = None
@@ -72,6 +76,8 @@ class EvalOptions:
     reason: str | None = None
     """Why a sealed split is opened."""
     if_locked: IfLocked = "fail"
+    begun: Callable[[RunFolder], None] = lambda _: None
+    """Called with the run's folder before the first rollout."""
     command: tuple[str, ...] = ()
 
 

@@ -53,11 +53,12 @@ class Standing:
         return self.recorded.pop((item, repeat), None)
 
 
-def read_standing(folder: RunFolder) -> Standing:
+def read_standing(folder: RunFolder, *, measured: bool = False) -> Standing:
     """Cut a torn tail, then read what is done and what is half done.
 
     An errored item is not done: a resume asks again from the call that failed. Neither is one that
-    is unscored since calls of its judge failed: those votes are asked for again.
+    is unscored since calls of its judge failed: those votes are asked for again. Of what is
+    `measured` every finished rollout is done, and none that was under way has a past.
     """
     standing = Standing()
     if not folder.journal.exists():
@@ -68,7 +69,9 @@ def read_standing(folder: RunFolder) -> Standing:
             record = msgspec.json.decode(line.data, type=_KEEP[line.kind])
             _keep(standing.recorded.setdefault((record.item, record.repeat), Recorded()), record)
         elif line.kind == "item":
-            _finish(standing, msgspec.json.decode(line.data, type=_Item))
+            _finish(standing, msgspec.json.decode(line.data, type=_Item), measured)
+    if measured:
+        standing.recorded.clear()
     return standing
 
 
@@ -103,9 +106,9 @@ def _keep(recorded: Recorded, record: ModelRecord | ToolRecord | VerdictRecord) 
             recorded.verdict = record.verdict
 
 
-def _finish(standing: Standing, record: _Item) -> None:
+def _finish(standing: Standing, record: _Item, measured: bool) -> None:
     key = (record.item, record.repeat)
-    if record.result.done:
+    if record.result.done or measured:
         standing.recorded.pop(key, None)
         standing.done.add(key)
         return

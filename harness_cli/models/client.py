@@ -6,6 +6,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -102,10 +103,17 @@ class ClientPolicy(ABC):
                 said = await _beginning(response)
                 raise status_error(response.status, response.headers, said)
             if "event-stream" not in response.headers.get("content-type", ""):
-                return whole_reply(await _all(response), request)
-            first, builder = await read_stream(response, request)
-        reply = builder.finish()
-        return reply if first is None else msgspec.structs.replace(reply, ttft_s=first - sent)
+                reply = whole_reply(await _all(response), request)
+                return msgspec.structs.replace(reply, attempt_s=time.perf_counter() - sent)
+            streamed = await read_stream(response, request)
+        reply = streamed.builder.finish()
+        first, delta = streamed.first, streamed.said
+        return msgspec.structs.replace(
+            reply,
+            ttft_s=None if first is None else first - sent,
+            first_delta_s=None if delta is None else delta - sent,
+            attempt_s=streamed.last - sent,
+        )
 
     @abstractmethod
     def _post(self, body: dict[str, Any], seconds: float) -> AbstractAsyncContextManager[Response]:
@@ -176,32 +184,50 @@ class _Slot(AbstractAsyncContextManager[None]):
         self._slots.release()
 
 
-async def read_stream(
-    response: Response, request: ChatRequest
-) -> tuple[float | None, ReplyBuilder]:
-    """(moment of the first event, the gathered reply) of an event stream read to its end."""
-    events, builder, first = EventReader(), ReplyBuilder(request), None
+@dataclass(slots=True)
+class Streamed:
+    """A stream read to its end; moments are of `time.perf_counter`."""
+
+    builder: ReplyBuilder
+    first: float | None = None
+    """Of the first event."""
+    said: float | None = None
+    """Of the first event with content, reasoning or a tool call in it."""
+    last: float = 0.0
+
+
+async def read_stream(response: Response, request: ChatRequest) -> Streamed:
+    """The gathered reply of an event stream, and when it came."""
+    events, builder = EventReader(), ReplyBuilder(request)
+    streamed = Streamed(builder)
     while not builder.ended:
         data = await response.read()
+        now = streamed.last = time.perf_counter()
         payloads = events.feed(data) if data else events.close()
-        if payloads and first is None:
-            first = time.perf_counter()
+        if payloads and streamed.first is None:
+            streamed.first = now
         for payload in payloads:
             if payload is DONE:
                 builder.ended = True
                 break
             builder.add(payload)
+        if streamed.said is None and builder.said_something:
+            streamed.said = now
         if not data:
-            return first, builder
-    if response.complete:
-        return first, builder
+            return streamed
+    if not response.complete:
+        await _read_tail(response)
+    return streamed
+
+
+async def _read_tail(response: Response) -> None:
+    """What follows `[DONE]`, so that the connection can be used again."""
     try:
         async with asyncio.timeout(_TAIL_S):
             while await response.read():
                 pass
     except (TimeoutError, ProviderError):
         pass  # The answer is whole; only the connection is lost.
-    return first, builder
 
 
 def whole_reply(data: bytes, request: ChatRequest) -> ChatReply:

@@ -108,6 +108,12 @@ class ReplyBuilder:
         self.ended = False
         """`[DONE]` was seen."""
 
+    @property
+    def said_something(self) -> bool:
+        """Content, reasoning, a refusal or a tool call has begun: more than a role."""
+        texts = (self._content, self._reasoning, self._refusal)
+        return bool(self._calls) or any(any(text) for text in texts)
+
     def add(self, payload: Any) -> None:
         """One chunk of a stream, or a whole answer."""
         error = error_in_body(payload)

@@ -73,7 +73,13 @@ class ChatReply(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     ttft_s: float | None = None
     """Dispatch → first streamed chunk; None when not streamed."""
+    first_delta_s: float | None = None
+    """Dispatch → first chunk that says something: content, reasoning or a tool call. Later than
+    `ttft_s` where a server, or a gateway before it, sends the role at once."""
     latency_s: float = 0.0
+    """Of all attempts."""
+    attempt_s: float | None = None
+    """Of the attempt that gave the answer, from its dispatch to the end of its stream."""
     attempts: int = 1
     """1 + retries of the client."""
     retry_reasons: tuple[str, ...] = ()

@@ -7,7 +7,10 @@ import msgspec
 
 from harness_cli.records.trajectory import Trajectory
 
-CLOCKS = ("latency_s", "ttft_s", "wall_s", "cached", "attempts", "retry_reasons")
+CLOCKS = (
+    "latency_s", "ttft_s", "first_delta_s", "attempt_s", "wall_s", "cached", "attempts",
+    "retry_reasons",
+)  # fmt: skip
 """What may differ between two runs that did the same: times, retries, where an answer lay."""
 
 _sorted = msgspec.json.Encoder(order="sorted").encode

@@ -16,6 +16,8 @@ class CallError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str
     retryable: bool = True
     status: int | None = None
+    seconds: float | None = None
+    """From dispatch to the error, retries included."""
 
 
 class _Record(

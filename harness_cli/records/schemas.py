@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from harness_cli.records.augmentation import AugmentationMap, DrawnStates, Recipe
+from harness_cli.records.bench import BenchRun
 from harness_cli.records.blind import Annotation, BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
@@ -26,6 +27,7 @@ from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
 from harness_cli.records.noise import Noise
 from harness_cli.records.probe import Probe
 from harness_cli.records.run import Report, RunConfig
+from harness_cli.records.serve_job import Desired, Live, ServeJob
 from harness_cli.records.served import Served
 from harness_cli.records.training import (
     DataCard,
@@ -65,6 +67,7 @@ FILES: dict[str, Any] = {
     "augmentation-map": AugmentationMap,
     "calibration": Calibration,
     "candidate-line": CandidateLine,
+    "bench": BenchRun,
     "blind-annotation": Annotation,
     "blind-key": BlindKey,
     "blind-sheet": BlindSheet,
@@ -97,6 +100,9 @@ FILES: dict[str, Any] = {
     "run": RunConfig,
     "sft-job": SftJob,
     "sft-row": SftRow,
+    "serve": ServeJob,
+    "serve-desired": Desired,
+    "serve-live": Live,
     "served": Served,
     "skill-frontmatter": SkillFrontmatter,
     "tokenised-row": TokenisedRow,

@@ -1,0 +1,88 @@
+"""What a benchmark measures: a policy of the project, or the endpoint of a running job."""
+
+from dataclasses import replace
+
+import msgspec
+
+from harness_cli.errors import UsageError
+from harness_cli.models.base import Policy
+from harness_cli.records.bench import ServingFacts
+from harness_cli.records.config import PolicyConfig
+from harness_cli.records.serve_job import Desired, Live
+from harness_cli.serving.job_folder import known_job, runs
+from harness_cli.serving.preflight import OURS
+from harness_cli.store.project import Project
+
+LOCAL = ("http://127.0.0.1", "http://localhost", "http://[::1]")
+
+
+def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
+    """The project with the running job as one more policy; its name; what the job says of itself.
+
+    Raises `UsageError` where it does not run.
+    """
+    folder = known_job(project.root, job)
+    live, desired = folder.live(), folder.desired()
+    if live is None or desired is None or not runs(live.supervisor):
+        raise UsageError(f"the job `{job}` does not run", hint="harness serve up JOB.yaml")
+    config = PolicyConfig(
+        kind="openai",
+        model=desired.job.served_name,
+        base_url=live.url,
+        checkpoint=desired.job.checkpoint,
+        # A benchmark's own bounds end a request; the client only keeps a dead socket from hanging.
+        attempt_timeout_s=600.0,
+        total_timeout_s=600.0,
+        stall_timeout_s=120.0,
+    )
+    policies = {**project.config.policies, job: config}
+    changed = msgspec.structs.replace(project.config, policies=policies)
+    return replace(project, config=changed), job, facts_of(desired, live)
+
+
+def facts_of(desired: Desired, live: Live) -> ServingFacts:
+    """What TR App. H.3 asks of a server: GPUs, parallelism, dtype, MTP, scheduler settings."""
+    job = desired.job
+    return ServingFacts(
+        job=job.name,
+        engine=job.engine,
+        version=job.version,
+        digest=live.digest,
+        model=live.model,
+        replicas=desired.replicas,
+        gpu=job.gpu,
+        gpus=None if job.engine in (*OURS, "vllm-cpu") else job.parallelism.gpus * desired.replicas,
+        parallelism=job.parallelism,
+        dtype=job.dtype,
+        mtp=job.mtp,
+        per_replica=job.admission.per_replica,
+        queue=job.admission.queue if job.router.use else None,
+        scheduler={"router": job.router.policy if job.router.use else None, **job.options},
+    )
+
+
+def route_of(config: PolicyConfig, policy: Policy | None = None) -> str:
+    """Where the requests go; keys and queries of an address are no part of it."""
+    if config.kind != "openai":
+        return f"in process ({config.kind})"
+    url = config.base_url or getattr(policy, "url", "") or "default endpoint"
+    return url.partition("?")[0]
+
+
+def region_of(route: str, told: str | None) -> str:
+    """Where the client stands; a loopback route needs nobody to say it."""
+    if told:
+        return told
+    near = route.startswith(LOCAL) or route.startswith("in process")
+    return "this machine" if near else "not given"
+
+
+def arm_of(facts: ServingFacts | None, told: str | None) -> str:
+    """The name of what is compared."""
+    if told:
+        return told
+    if facts is None:
+        return ""
+    if facts.mtp is None:
+        return "mtp off"
+    return "mtp on, lossy" if facts.mtp.lossy and not facts.mtp.rejection_sampling else "mtp on"
