@@ -15,12 +15,19 @@ from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.commands._training_progress import step_progress
 from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.mtp import MtpTraining
 from harness_cli.records.reader import read_yaml
+from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingJob, TrainingState
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import JobFolder, job_named, jobs, live_status
 
-KINDS: Final[dict[str, type[TrainingJob]]] = {"sft": SftTraining, "opd": OpdTraining}
+KINDS: Final[dict[str, type[TrainingJob]]] = {
+    "sft": SftTraining,
+    "opd": OpdTraining,
+    "rl": RlTraining,
+    "mtp": MtpTraining,
+}
 STOP_S: Final = 120.0
 """How long a job may take to finish its step."""
 START_S: Final = 60.0
@@ -37,6 +44,8 @@ class Wish:
     dry_run: bool = False
     background: bool = False
     gpus: int | None = None
+    engine: str = "here"
+    cluster: Path | None = None
 
 
 def read_job(directory: Path, wish: Wish) -> TrainingJob:
@@ -53,7 +62,13 @@ def train(directory: Path, wish: Wish, *, as_json: bool, quiet: bool) -> None:
     job = read_job(directory, wish)
     if wish.resume and wish.again:
         raise UsageError("--resume goes on and --again forgets: only one can be meant")
-    if wish.gpus is not None:
+    if wish.engine != "here":
+        from harness_cli.commands._scaling import scale
+
+        scale(project, directory, job, wish, as_json=as_json)
+    elif wish.cluster is not None:
+        raise UsageError("--cluster is for --engine verl or roll: this job trains here")
+    elif wish.gpus is not None:
         from harness_cli.commands._launching import launch
 
         launch(project, directory / wish.file, job, wish, as_json=as_json)
@@ -82,6 +97,14 @@ def _run(project: Project, job: TrainingJob, wish: Wish, observe: Any) -> Checkp
         from harness_cli.training.opd_job import run_opd
 
         return run_opd(project, job, resume=wish.resume, again=wish.again, observe=observe)
+    if isinstance(job, MtpTraining):
+        from harness_cli.training.mtp_job import run_mtp
+
+        return run_mtp(project, job, resume=wish.resume, again=wish.again, observe=observe)
+    if isinstance(job, RlTraining):
+        from harness_cli.training.rl_job import run_rl
+
+        return run_rl(project, job, resume=wish.resume, again=wish.again, observe=observe)
     raise UsageError(f"`{wish.verb}` is no training job")
 
 
@@ -100,10 +123,18 @@ def _plan(project: Project, job: TrainingJob) -> dict[str, Any]:
         from harness_cli.training.opd_job import plan_opd
 
         return plan_opd(project, job).told()
+    if isinstance(job, MtpTraining):
+        from harness_cli.training.mtp_job import plan_mtp
+
+        return plan_mtp(project, job).told()
     if isinstance(job, SftTraining):
         from harness_cli.training.sft_job import plan_sft
 
         return plan_sft(project, job).told()
+    if isinstance(job, RlTraining):
+        from harness_cli.training.rl_plan import plan_rl
+
+        return plan_rl(project, job).told()
     raise UsageError(f"`{job.name}` is no training job")
 
 

@@ -150,23 +150,48 @@ def default(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = Fals
 
 @app.command(name="logs")
 def logs(
-    policy: Named = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[POLICY|JOB|FILE]…",
+            help="What is served; with --stats also log files, `-` for stdin.",
+            autocompletion=policy_names,
+        ),
+    ] = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Until ^C.")] = False,
     of: Annotated[
         str | None, typer.Option(help="Of a job: replica-N, router or supervisor.")
     ] = None,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Running, queue, accept length, rate, throughput.")
+    ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="URL|FILE", help="A /metrics page, beside --stats.")
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|SECONDS", help="An earlier page, or how long to wait."),
+    ] = None,
     directory: Folder = HERE,
     as_json: Json = False,
-    quiet: Quiet = False,  # noqa: ARG001  one spelling for every verb
+    quiet: Quiet = False,
 ) -> None:
-    """The last lines a served policy wrote."""
+    """The last lines a served policy wrote, or with --stats what all of a log says."""
     from harness_cli.commands._serving import has_job, job_log
     from harness_cli.commands._show import emit_json, line
     from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import job_named, job_paths, tail
     from harness_cli.store.project import Project
 
+    if stats or metrics:
+        from harness_cli.commands._log_stats import show_stats
+
+        show_stats(directory, names or [], metrics, before, as_json=as_json, quiet=quiet)
+        return
+    if names and len(names) > 1:
+        raise UsageError("the lines of one log are shown", hint="--stats reads several")
+    policy = names[0] if names else None
     if follow and as_json:
         raise UsageError("--follow has no end, so it is no JSON document")
     root = Project.find(directory).root

@@ -1,4 +1,4 @@
-"""`harness train sft|opd|status|logs|stop`: training jobs, in the foreground or behind."""
+"""`harness train`: training jobs, in the foreground or behind; their state and their curves."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +20,18 @@ Gpus = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Through `accelerate launch` on N processes."),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="here|verl|roll", help="Or a job folder for a cluster: docs/scale_out.md."
+    ),
+]
+Machines = Annotated[
+    Path | None,
+    typer.Option(
+        "--cluster", metavar="CLUSTER.yaml", help="With --engine: nodes and how to reach them."
+    ),
+]
 Named = Annotated[
     str | None,
     typer.Argument(metavar="[JOB]", help="Default: the newest.", autocompletion=training_names),
@@ -34,6 +46,8 @@ def sft(
     dry_run: DryRun = False,
     background: Behind = False,
     gpus: Gpus = None,
+    engine: Engine = "here",
+    cluster: Machines = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -41,7 +55,7 @@ def sft(
     """Supervised training on rows of `harness export sft`."""
     from harness_cli.commands._training import Wish, train
 
-    wish = Wish("sft", job, resume, again, dry_run, background, gpus)
+    wish = Wish("sft", job, resume, again, dry_run, background, gpus, engine, cluster)
     train(directory, wish, as_json=as_json, quiet=quiet)
 
 
@@ -53,6 +67,8 @@ def opd(
     dry_run: DryRun = False,
     background: Behind = False,
     gpus: Gpus = None,
+    engine: Engine = "here",
+    cluster: Machines = None,
     directory: Folder = HERE,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -60,8 +76,66 @@ def opd(
     """On-policy distillation: the student's own answers, KL to a teacher."""
     from harness_cli.commands._training import Wish, train
 
-    wish = Wish("opd", job, resume, again, dry_run, background, gpus)
+    wish = Wish("opd", job, resume, again, dry_run, background, gpus, engine, cluster)
     train(directory, wish, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def mtp(
+    job: Job,
+    resume: Resume = False,
+    again: Again = False,
+    dry_run: DryRun = False,
+    background: Behind = False,
+    engine: Engine = "here",
+    cluster: Machines = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The draft head alone, on rollouts of a frozen policy; its arms compared."""
+    from harness_cli.commands._train_mtp import train_mtp
+    from harness_cli.commands._training import Wish
+
+    wish = Wish("mtp", job, resume, again, dry_run, background, None, engine, cluster)
+    train_mtp(directory, wish, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def rl(
+    job: Job,
+    resume: Resume = False,
+    again: Again = False,
+    dry_run: DryRun = False,
+    background: Behind = False,
+    gpus: Gpus = None,
+    engine: Engine = "here",
+    cluster: Machines = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """HSA-RL: rollouts in live rooms or on items, under harness states that change."""
+    from harness_cli.commands._training import Wish, train
+
+    wish = Wish("rl", job, resume, again, dry_run, background, gpus, engine, cluster)
+    train(directory, wish, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def figures(
+    job: Named = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="FILE", help="Default: in the job's folder.")
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rewards and lengths of reasoning of an RL job against its steps, as one page."""
+    from harness_cli.commands._train_rl import draw_figures
+
+    draw_figures(directory, job, output, as_json=as_json, quiet=quiet)
 
 
 @app.command()

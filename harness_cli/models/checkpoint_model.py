@@ -160,7 +160,7 @@ class CheckpointModel:
                 return
             if len(kept) < len(alive):
                 chosen = torch.tensor(kept, device=self.model.device)
-                cache.batch_select_indices(chosen)
+                cache.reorder_cache(chosen)  # layers of linear attention know no other selection
                 mask, positions = mask[chosen], positions[chosen]
                 alive = [alive[at] for at in kept]
             last = [[rows[i].ids[-1]] for i in alive]

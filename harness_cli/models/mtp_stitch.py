@@ -58,12 +58,20 @@ class Source:
     metadata: Mapping[str, str]
 
 
-def stitch(source: Path, checkpoint: Path, *, replace: bool = False) -> HeadProvenance:
+def stitch(
+    source: Path,
+    checkpoint: Path,
+    *,
+    replace: bool = False,
+    native: bool = False,
+    named: str | None = None,
+) -> HeadProvenance:
     """Put the head of `source` (a checkpoint folder or a file) into `checkpoint`.
 
-    A float32 head becomes BF16 where the policy is BF16. Raises `BadFile` when there is no head in
-    the source or it is not of this policy's shape, `UsageError` when the checkpoint has another
-    head already and `replace` is not given.
+    A float32 head becomes BF16 where the policy is BF16. `native` says that the two were trained
+    together, which only their maker knows; `named` stands for the source in the record. Raises
+    `BadFile` when there is no head in the source or it is not of this policy's shape, `UsageError`
+    when the checkpoint has another head already and `replace` is not given.
     """
     config, weights = config_of(checkpoint), read_weights(checkpoint)
     found = read_source(source, config)
@@ -80,7 +88,7 @@ def stitch(source: Path, checkpoint: Path, *, replace: bool = False) -> HeadProv
         raise UsageError(
             f"`{checkpoint}` has a head already, and another one", hint="--replace takes its place"
         )
-    record = _record(found, digest, digest_of(policy))
+    record = _record(found, digest, digest_of(policy), native=native, named=named)
     gone = {*there, *moved, *head}
     if weights.index is None:
         _into_file(weights, head, gone)
@@ -140,12 +148,14 @@ def _typed(head: Mapping[str, Tensor], policy: Mapping[str, Tensor]) -> dict[str
     return {n: renamed(as_bf16(t) if wide else t, n) for n, t in head.items()}
 
 
-def _record(found: Source, digest: str, policy_digest: str) -> HeadProvenance:
+def _record(
+    found: Source, digest: str, policy_digest: str, *, native: bool, named: str | None
+) -> HeadProvenance:
     before = found.provenance
     trained_for = before.trained_for if before else found.metadata.get("trained_for")
     steps = before.steps if before else _whole(found.metadata.get("steps"))
     origin: HeadOrigin = "transplanted"
-    if found.policy_digest == policy_digest and before is None:
+    if native or (found.policy_digest == policy_digest and before is None):
         origin, trained_for = "native", policy_digest
     elif trained_for == policy_digest:
         origin = before.origin if before else "trained"
@@ -154,7 +164,7 @@ def _record(found: Source, digest: str, policy_digest: str) -> HeadProvenance:
         head_digest=digest,
         policy_digest=policy_digest,
         trained_for=trained_for or found.policy_digest,
-        source=str(found.place),
+        source=named or str(found.place),
         source_digest=found.policy_digest,
         steps=steps,
         made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness_cli.records.run import Interval
+from harness_cli.stats.bootstrap import Floats
 from harness_cli.stats.distributions import t_quantile
 
 
@@ -30,3 +31,21 @@ def pooled_interval(
     spread = math.sqrt(n / (n - 1) * float(((w * (x - mean)) ** 2).sum())) / float(w.sum())
     half = t_quantile(0.5 + level / 2, n - 1) * spread
     return Interval(low=max(0.0, mean - half), high=min(1.0, mean + half), method="ratio t")
+
+
+def weighted_percentile(
+    values: Sequence[float] | Floats, weights: Sequence[float] | Floats, q: float
+) -> float:
+    """The smallest value that with all below it holds q % of the weight, 0 ≤ q ≤ 100.
+
+    With equal weights the nearest-rank percentile. The weights must not be negative, nor sum to 0.
+    """
+    data, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    order = np.argsort(data, kind="stable")
+    sums = np.cumsum(w[order])
+    at = int(np.searchsorted(sums, q / 100 * sums[-1] - 1e-9 * sums[-1]))
+    kept = data[order]
+    # A value of no weight in front of the first weighted one holds nothing.
+    while at < len(kept) - 1 and w[order][at] == 0:
+        at += 1
+    return float(kept[min(at, len(kept) - 1)])
