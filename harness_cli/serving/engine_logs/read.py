@@ -177,7 +177,7 @@ def read_log(path: Path) -> tuple[Reading, Table]:
 
 
 def read_lines(source: Iterable[str], name: str) -> tuple[Reading, Table]:
-    """Lines of a log. Raises `BadFile` where not one of them is an SGLang server's."""
+    """Lines of a log, each with its line feed; raises `BadFile` where none is a server's."""
     reading = Reading(name)
     _read(reading, source)
     table = reading.table()

@@ -21,8 +21,9 @@ WANTED: Final = (
     "input_throughput",
 )
 """What the series are made of, in the order of the table's columns."""
-_NUMBER: Final = r"[\d.]++"
-"""Possessive: a line that does not match is not tried in other ways."""
+LOOSE: Final = r"[\d.]++"
+"""Of a number that nobody needs. Possessive: a line that does not match is not tried otherwise."""
+EXACT: Final = r"\d++(?:\.\d++)?+"
 _TIME: Final = r"(\d{4}-\d\d-\d\d[ T][\d:.,]++)"
 _TAGS: Final = r"( [A-Z][^\]]*+|)"
 
@@ -69,7 +70,7 @@ def shape_of(raw: str, line: Line) -> Shape | None:
         value = "(?:True|False)" if pair.group(2) in ("True", "False") else _value(pair.group(2))
         if name in WANTED:
             names.append(name)
-            value = f"({value})"
+            value = f"({EXACT})" if value == LOOSE else f"({value})"
         parts.append(re.escape(body[at : pair.start(2)]) + value)
         parts.append(re.escape(body[pair.end(2) : pair.end()]))
         at = pair.end()
@@ -83,7 +84,7 @@ def pattern_of(shapes: Sequence[Shape]) -> re.Pattern[str]:
 
 
 def _value(text: str) -> str:
-    return _NUMBER + ("%" if text.endswith("%") else "")
+    return LOOSE + ("%" if text.endswith("%") else "")
 
 
 def label_of(line: Line) -> str:
