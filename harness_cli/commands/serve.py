@@ -1,7 +1,8 @@
 """`harness serve`: policies behind OpenAI-compatible endpoints, outliving the command."""
 
 import time
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -251,3 +252,37 @@ def switch(
         how=one_of("--how", how, ("weights", "replicas")),
     )
     show_switched(live, as_json=as_json, quiet=quiet)
+
+
+@app.command(name="render")
+def render(
+    job: Annotated[Path, typer.Argument(metavar="JOB.yaml", help="A job with a `deploy` section.")],
+    target: Annotated[
+        Literal["kubernetes", "skypilot"], typer.Option("--as", help="Which files.")
+    ] = "kubernetes",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write; stdout when not named.")
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A job's files for more than one machine: Kubernetes objects or a SkyPilot service."""
+    from harness_cli.commands._serving import warn
+    from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.serving.control import read_job
+    from harness_cli.serving.deploy.render import render as rendered
+    from harness_cli.store.project import Project
+
+    project = Project.find(directory)
+    made, found = read_job(directory / job, project)
+    text = rendered(made, target)
+    if not quiet:
+        warn(found)
+    if output is not None:
+        (directory / output).write_text(text, encoding="utf-8")
+        note(f"wrote {output}")
+    if as_json:
+        emit_json({"as": target, "file": None if output is None else str(output), "text": text})
+    elif output is None:
+        line(text.rstrip("\n"))

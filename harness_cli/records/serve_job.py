@@ -1,6 +1,6 @@
 """`serve.yaml`: one served policy, from the weights to the number of replicas (FORMATS)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -102,6 +102,27 @@ class ProcessSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Rotated logs kept beside the current one."""
 
 
+class Deploy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cluster: Kubernetes or SkyPilot."""
+
+    image: str
+    """With the engine in it, by tag or digest."""
+    router_image: str | None = None
+    """With `sglang-router` in it; `image` by default."""
+    namespace: str = "default"
+    accelerator: str = "H20"
+    """As SkyPilot names it; on Kubernetes the value of the node label `nvidia.com/gpu.product`
+    where `node_label` says so."""
+    node_label: bool = False
+    claim: str | None = None
+    """Persistent volume claim with the weights, mounted at `mount`."""
+    mount: str = "/models"
+    shared_memory: str = "16Gi"
+    """`/dev/shm`, which tensor parallelism talks through."""
+    setup: str = ""
+    """Shell lines that SkyPilot runs once on a new machine."""
+
+
 class ServeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`serve.yaml`."""
 
@@ -136,8 +157,8 @@ class ServeJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Environment of the engine; `{replica}` stands for the number of the replica."""
     gpu: str | None = None
     """What the machine has, for the record of a benchmark: `NVIDIA H20 x1`."""
-    deploy: dict[str, Any] = {}
-    """More than one machine: `image`, `accelerator`, `namespace` (`serve render`)."""
+    deploy: Deploy | None = None
+    """More than one machine: what `serve render` writes files from."""
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

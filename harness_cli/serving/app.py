@@ -91,7 +91,8 @@ class ServedPolicy:
         """What routers and `harness serve status` ask: which weights answer here."""
         return _json(
             {
-                "model_path": self.model or self.name,
+                # A bare name would have the router ask a hub on the net for its tokenizer.
+                "model_path": self.model,
                 "served_model_name": self.name,
                 "weight_version": self.policy.id,
                 "is_generation": True,

@@ -36,7 +36,9 @@ async def serve(project: Project, port: int, settings: ReplicaSettings) -> None:
         config = msgspec.structs.replace(config, model=settings.model)
     policy = open_policy(name, config, root=project.root)
     door = Doorkeeper(settings.limit, settings.queue, settings.queue_s)
-    served = ServedPolicy(policy, settings.served_name, door=door, model=config.model)
+    # Routers take what is no folder for a name on a hub, and would ask the net for it.
+    weights = config.model if config.model and (project.root / config.model).is_dir() else ""
+    served = ServedPolicy(policy, settings.served_name, door=door, model=weights)
 
     def up(bound: int) -> None:
         sys.stderr.write(f"{policy.id} listens on port {bound}\n")

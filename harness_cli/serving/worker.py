@@ -47,7 +47,7 @@ async def serve(project: Project, name: str, port: int) -> None:
         for job in made:
             forget(paths, job)
 
-    served = ServedPolicy(policy, name, model=config.model)
+    served = ServedPolicy(policy, name)
     await host(served, port, finish_s=FINISH_S, up=up, down=down)
 
 

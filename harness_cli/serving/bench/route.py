@@ -81,7 +81,7 @@ def arm_of(facts: ServingFacts | None, told: str | None) -> str:
     """The name of what is compared."""
     if told:
         return told
-    if facts is None:
+    if facts is None or facts.engine in OURS:
         return ""
     if facts.mtp is None:
         return "mtp off"
