@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness_cli.models.checkpoint import CheckpointPolicy
-from harness_cli.records.canonical import digest
+from harness_cli.records.canonical import digest, write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.rl_job import RlTraining
@@ -30,6 +30,7 @@ from harness_cli.training.job_folder import (
 )
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.opening import versions
+from harness_cli.training.rl_figures import FIGURES, figures
 from harness_cli.training.rl_plan import RlPlan, plan_rl
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _trained(
     folder.cut_curve(step)
     cut_lines(folder.path, step)
     student = local_trainer.open_student(job, plan.base.folder, plan.template)
+    write_json(folder.path / "job.json", job)
     running = Running.begin(
         folder, job, "rl", steps=plan.shape.steps, data_sha256=digest(plan.data)
     )
@@ -80,6 +82,8 @@ def _trained(
         local_trainer.train(trainer, watch, running, step)
     finally:
         trainer.hat.collector.close()
+        drawn = figures(job.name, folder.curve(), job.penalty)
+        write_atomic(folder.path / FIGURES, drawn.encode())
     return keep(
         project,
         running,
@@ -176,7 +180,7 @@ def _record(plan: RlPlan, watch: "Watch") -> Checkpoint:
         base=plan.base.named,
         data=plan.data,
         job_sha256=job_digest(job),
-        job=msgspec.to_builtins(job),
+        job=msgspec.json.decode(msgspec.json.encode(job)),
         seed=job.seed,
         steps=plan.shape.steps,
         metrics=watch.last,

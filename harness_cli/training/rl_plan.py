@@ -107,7 +107,7 @@ def plan_rl(project: Project, job: RlTraining) -> RlPlan:
     notes = [*_role_notes(project, job)]
     base = open_base(project, job.base)
     template, _ = open_tools(project, job, base)
-    ground, data = _ground(project, job)
+    ground, data = ground_of(project, job)
     shape = shape_of(job, len(ground.tasks))
     if shape.every == 1:
         notes.append(ONCE)
@@ -180,7 +180,8 @@ def _role_notes(project: Project, job: RlTraining) -> list[str]:
     return notes
 
 
-def _ground(project: Project, job: RlTraining) -> tuple[Playground, dict[str, str]]:
+def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, str]]:
+    """Where a job's rollouts are made, and what its tasks are made of, with digests."""
     state = load_state(project)
     recipe = Recipe()
     if job.recipe is not None:

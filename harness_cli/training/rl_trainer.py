@@ -223,7 +223,8 @@ class HatTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> None:
         """What a micro-batch shows; raises `HarnessError` for a sampler with other weights."""
         count = mask.sum().clamp(min=1)
-        self._log_value("entropy", float(torch.where(mask, entropies, 0.0).sum() / count))
+        entropy = torch.where(mask, entropies.detach(), 0.0).sum() / count
+        self._log_value("entropy", float(entropy))
         for place, segment in enumerate(SEGMENTS):
             live = found.live_BS[:, place]
             if live.any():
