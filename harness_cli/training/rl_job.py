@@ -7,6 +7,7 @@ next weights ◀── GSPO by segment over the rows of tokens ◀┘
 
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from harness_cli.records.canonical import digest, write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.rl_job import RlTraining
+from harness_cli.records.training_job import TrainingState
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.collecting import ROLLOUTS, Collector, cut_lines
@@ -51,6 +53,8 @@ def run_rl(
     """
     plan = plan_rl(project, job)
     folder = JobFolder.of(project.root, job.name)
+    if int(os.environ.get("RANK", "0")):
+        return _followed(plan, folder, resume=resume)
     with locked(folder.lock, what=f"train rl {job.name}"):
         if again:
             forget(folder)
@@ -82,14 +86,42 @@ def _trained(
         local_trainer.train(trainer, watch, running, step)
     finally:
         trainer.hat.collector.close()
-        drawn = figures(job.name, folder.curve(), job.penalty)
-        write_atomic(folder.path / FIGURES, drawn.encode())
+        with suppress(OSError):  # a full disk has been told of by then
+            drawn = figures(job.name, folder.curve(), job.penalty)
+            write_atomic(folder.path / FIGURES, drawn.encode())
     return keep(
         project,
         running,
         _record(plan, watch),
         lambda target: local_trainer.write_model(trainer, student, job, target),
     )
+
+
+class _Silent(Running):
+    """The state of a job in a process that is not the one that writes it."""
+
+    def say(self, **changes: Any) -> None:
+        """Keep it here."""
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+
+def _followed(plan: RlPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
+    """A process beside the first: it rolls out and trains its part, and writes nothing.
+
+    The record it gives back is of what it trained; the first process registers the checkpoint.
+    """
+    from harness_cli.training import local_trainer
+
+    saved = folder.saved_steps() if resume else []
+    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
+    running = _Silent(folder, TrainingState(name=plan.job.name, verb="rl"))
+    watch = local_trainer.Watch(running, plan.job, None)
+    trainer = make_trainer(plan, folder, student, watch)
+    try:
+        local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
+    finally:
+        trainer.hat.collector.close()
+    return _record(plan, watch)
 
 
 def make_trainer(plan: RlPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:

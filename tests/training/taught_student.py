@@ -55,7 +55,7 @@ def lessons(items):
                 yield item, [call(skill), ChatReply(content=said, reasoning=thought)]
 
 
-def make_taught_shop(root: Path, *, steps: int = 60, hidden: int = 48, items: int = 2):
+def make_taught_shop(root: Path, *, steps: int = 80, hidden: int = 48, items: int = 2):
     """The lesson shop with `models/taught`; gives the project back."""
     import torch
 
@@ -81,11 +81,13 @@ def make_taught_shop(root: Path, *, steps: int = 60, hidden: int = 48, items: in
     for name, replies in lessons(asked):
         policy = ScriptedPolicy(replies)
         asyncio.run(ground.play(Place(name, "g", 0), policy, Generation()))
-        turns += list(zip(policy.requests, replies, strict=False))
+        for request, reply in zip(policy.requests, replies, strict=False):
+            if (request, reply) not in turns:
+                turns.append((request, reply))
     texts = [str(m["content"]) for request, _ in turns for m in request.messages]
     texts += [msgspec.json.encode(t).decode() for t in turns[0][0].tools]
     folder = make_tiny(
-        root / "models/taught", hidden=hidden, texts=texts * 4, vocab=900, spread=0.05
+        root / "models/taught", hidden=hidden, texts=texts * 4, vocab=1600, spread=0.05
     )
     model = CheckpointModel.open(folder, template_for(root, folder, None))
     rows = []
@@ -113,10 +115,10 @@ def _teach(model, rows, steps, torch):
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = 1e-2 * min(1, (step + 1) / 5) * (1 - step / steps)
-        chosen = torch.randperm(len(rows))[:8]
+        chosen = torch.randperm(len(rows))[:6]
         loss = model(input_ids=ids[chosen], attention_mask=mask[chosen], labels=labels[chosen]).loss
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
-    return float(loss)
+    return loss.item()
