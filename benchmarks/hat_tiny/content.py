@@ -86,6 +86,8 @@ WANTS: dict[str, tuple[str, str, str]] = {
 """Topic → skill, tool, what is asked for."""
 FROM = ("Hefei", "Shanghai", "Wuhan", "Ningbo")
 LINKS = 9
+MEASURED = 72
+"""Items of each set that measures."""
 
 
 def catalogue() -> dict[str, Any]:
@@ -238,7 +240,7 @@ def _unseen_listing(draw: Random) -> tuple[str, str]:
 def prompts(count: int) -> list[dict[str, str]]:
     """Instructions that General OPD samples from; none is one of `tiny_general`."""
     draw = Random(f"{SEED}/prompts")
-    held = {item.request.prompt for item in general(120)}
+    held = {item.request.prompt for item in general(MEASURED)}
     made: dict[str, None] = {}
     while len(made) < count:
         asked = (
@@ -276,18 +278,82 @@ def write_set(
     (folder / "evalset.yaml").write_text(text, encoding="utf-8")
 
 
+def recipes() -> dict[str, dict[str, Any]]:
+    """Name → recipe: `train` changes everything, each of the others what it is called."""
+    wordings = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
+    said = {kind: {"share": 1.0, "wordings": texts} for kind, texts in wordings.items()}
+    names = {"strength": 1.0, "moves": ["rename"]}
+    told = {"strength": 1.0, "moves": ["describe"]}
+    every = {"strength": 0.8}
+    return {
+        "train": {
+            "dimensions": {
+                "skill_identifiers": {"strength": 0.8, "moves": ["rename", "describe"]},
+                "skill_content": every,
+                "tool_definitions": every,
+                "system_prompt": every,
+            },
+            "paraphrase": said["train"],
+        },
+        "renamed": {
+            "dimensions": {
+                "skill_identifiers": names,
+                "tool_definitions": {"strength": 1.0, "moves": ["rename", "parameters"]},
+            }
+        },
+        "rewritten": {
+            "dimensions": {"skill_identifiers": told, "tool_definitions": told},
+            "paraphrase": said["test"],
+        },
+        "reordered": {
+            "dimensions": {
+                "skill_content": {"strength": 1.0, "moves": ["reorder", "layout"]},
+                "tool_definitions": {"strength": 1.0, "moves": ["reorder"]},
+                "system_prompt": {"strength": 1.0, "moves": ["blocks", "entries", "numbers"]},
+            }
+        },
+    }
+
+
+def write_variant(name: str, count: int) -> None:
+    """The header of a set of `tiny_qa`'s items under states that the study draws."""
+    folder = PROJECT / "evalsets" / f"tiny_{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    header = {
+        "schema": 1,
+        "name": f"tiny_{name}",
+        "version": "1",
+        "licence": "Apache-2.0",
+        "provenance": f"tiny_qa under states of recipes/{name}.yaml",
+        "items_of": "tiny_qa",
+        "states": "states",
+        "splits": {"test": count},
+        "judge": "grounded",
+        "catalogue": "catalogue",
+    }
+    text = yaml.safe_dump(header, sort_keys=False, allow_unicode=True)
+    (folder / "evalset.yaml").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Write everything."""
+    for name, recipe in recipes().items():
+        path = PROJECT / "recipes" / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        text = yaml.safe_dump({"schema": 1, **recipe}, sort_keys=False, width=100)
+        path.write_text(text, encoding="utf-8")
+        if name != "train":
+            write_variant(name, MEASURED)
     shop = catalogue()
     folder = PROJECT / "evalsets" / "catalogue"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "catalogue.yaml").write_text(yaml.safe_dump(shop, sort_keys=False), encoding="utf-8")
     write_set("tiny_train", list(items("tiny_train", "dev", TRAIN, 300, shop)))
-    qa = list(items("tiny_qa", "test", TEST, 120, shop))
+    qa = list(items("tiny_qa", "test", TEST, MEASURED, shop))
     write_set("tiny_qa", qa)
-    plain = list(items("tiny_robust", "test", TEST, 120, shop))
+    plain = list(items("tiny_robust", "test", TEST, MEASURED, shop))
     write_set("tiny_robust", list(robust(plain, "tiny_robust")))
-    write_set("tiny_general", list(general(120)), agent="bare")
+    write_set("tiny_general", list(general(MEASURED)), agent="bare")
     lines = b"\n".join(msgspec.json.encode(p) for p in prompts(400)) + b"\n"
     (PROJECT / "train" / "general.jsonl").parent.mkdir(exist_ok=True)
     (PROJECT / "train" / "general.jsonl").write_bytes(lines)

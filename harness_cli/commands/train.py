@@ -123,6 +123,37 @@ def rl(
 
 
 @app.command()
+def study(
+    file: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="docs/studies.md.")],
+    seed: Annotated[int | None, typer.Option(metavar="N", help="This seed alone.")] = None,
+    arm: Annotated[list[str] | None, typer.Option(metavar="ARM", help="Only these arms.")] = None,
+    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds side by side.")] = 2,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Show what there is, run nothing.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="DIR", help="Write tables and scores there.")
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Arms of training with shared ancestors, over several seeds, and their tables."""
+    from harness_cli.commands._train_study import train_study
+
+    train_study(
+        directory / file,
+        seed=seed,
+        arms=arm or (),
+        processes=processes,
+        tables_only=tables,
+        output=output and directory / output,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
 def figures(
     job: Named = None,
     output: Annotated[

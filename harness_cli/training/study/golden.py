@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import HarnessError
 from harness_cli.harness.tools import offered, skill_argument
@@ -64,7 +66,8 @@ async def gold_script(shop: Shop, item: Item, setting: Setting) -> list[ChatRepl
     said = _SAY.search(skill.body) if skill else None
     if skill is None or said is None:
         raise HarnessError(f"`{item.id}`: no skill of the base says what to reply")
-    turns = [_load(shop.base, skill.name, setting.map)]
+    asked = "\n".join(c.text for c in item.request.comments)
+    turns = [_load(shop.base, skill.name, setting.map, asked)]
     reply = said[1]
     for wanted in item.expect.tools:
         tool = next(t for t in shop.base.all_tools() if t.name == wanted.name)
@@ -116,11 +119,14 @@ async def lessons(
         )
 
 
-def _load(base: HarnessState, skill: str, given: AugmentationMap) -> ChatReply:
+def _load(base: HarnessState, skill: str, given: AugmentationMap, asked: str) -> ChatReply:
+    """What was asked and which skill fits, aloud, and the call that loads it."""
     loader = next(t for t in base.all_tools() if t.operation == "load_skill")
     key = skill_argument(loader) or "skill"
     name = given.parameters.get(loader.name, {}).get(key, key)
-    return _call(given.tools.get(loader.name, loader.name), {name: given.skills.get(skill, skill)})
+    there = given.skills.get(skill, skill)
+    call = _call(given.tools.get(loader.name, loader.name), {name: there})
+    return msgspec.structs.replace(call, content=f'{asked} -> "{there}"')
 
 
 def _call(name: str, arguments: dict[str, object]) -> ChatReply:

@@ -18,13 +18,16 @@ from typing import Any, Final
 import torch
 from tokenizers import Tokenizer
 
-from harness_cli.training.tiny.documents import LEVELS, Encoder, Writer
+from harness_cli.training.tiny.documents import CHATS, FIRST, LEVELS, Encoder, Writer
 from harness_cli.training.tiny.initial import make_model, save_model
 from harness_cli.training.tiny.tokenizer import END, PAD, make_tokenizer
 from harness_cli.training.tiny.words import all_words
 
 NEED: Final = 0.8
 """Share of first tokens of answers that must be right before a listing grows."""
+FIRST_PHASE: Final = 1500
+"""Steps before chats of many requests are read, whose assistant thinks aloud: a silent look-up in
+220 tokens of chat is too little to learn to route from."""
 PATIENCE: Final = 300
 """Steps after which a level gives way although it is not learnt."""
 
@@ -33,9 +36,9 @@ PATIENCE: Final = 300
 class Settings:
     """How long and how fast."""
 
-    steps: int = 2400
-    tokens: int = 3000
-    """Of one step, about."""
+    steps: int = 2200
+    tokens: int = 4000
+    """Of one step, about; half of them before chats are read."""
     lr: float = 2e-3
     seed: int = 1
     threads: int = 1
@@ -138,8 +141,10 @@ class Base:
         kinds: list[str] = []
         rows: list[tuple[list[int], list[float]]] = []
         longest = 0
-        while longest * len(rows) < self.settings.tokens:
-            kind, pieces = writer.document(self.progress.level)
+        enough = self.settings.tokens if self.progress.level >= CHATS else self.settings.tokens // 2
+        while longest * len(rows) < enough:
+            late = self.progress.step >= FIRST_PHASE
+            kind, pieces = writer.document(self.progress.level, late=late)
             kinds.append(kind)
             rows.append(self.encoder.row(pieces))
             longest = max(longest, len(rows[-1][0]))
@@ -154,8 +159,7 @@ class Base:
     def _count(self, kinds: list[str], right: Any, weights: Any) -> None:
         """Trailing shares: of all answer tokens of a kind, and of the first token of each."""
         asked = weights >= 1.0
-        begins = asked.clone()
-        begins[:, 1:] &= ~asked[:, :-1]
+        begins = weights >= FIRST
         for kind in set(kinds):
             rows = torch.tensor([k == kind for k in kinds])
             for name, places in ((kind, asked), (f"{kind}:first", begins)):
@@ -176,9 +180,12 @@ class Base:
 
 
 def _schedule(step: int, steps: int) -> float:
-    """Warm-up over 30 steps, then flat, then linear to a twentieth over the last two fifths."""
-    falling = min(1.0, (steps - step) / (0.4 * steps))
-    return min(1.0, (step + 1) / 30) * max(0.05, falling)
+    """First phase: warm-up over 30 steps, flat, falling from 960 on as if it ended with step 1,600.
+    Second phase: flat for a half, then linear to a twentieth."""
+    if step < FIRST_PHASE:
+        return min(1.0, (step + 1) / 30, max(0.05, (1600 - step) / 640))
+    left = (steps - step) / max(1, steps - FIRST_PHASE)
+    return max(0.05, min(0.6, 1.2 * left))
 
 
 def make_base(

@@ -17,13 +17,16 @@ from harness_cli.training.tiny.words import FILLERS, PARTS, TOPICS, all_words
 
 Piece = tuple[str, float]
 """Text and the weight of its tokens' loss."""
+NAME: Final = 2.0
+"""Marks the piece of a name that was looked up: its first token decides and weighs `FIRST`."""
+FIRST: Final = 4.0
 LEVELS: Final = (
     (2, 1, 0), (3, 1, 0), (3, 1, 2), (3, 2, 2), (4, 2, 4), (5, 2, 5), (6, 3, 6), (7, 3, 7),
 )  # fmt: skip
 """Entries of a listing, words that describe one, fillers in a request (at most)."""
 CHATS: Final = 4
 """Level from which chats are read."""
-_ARROWS: Final = (' -> "', ' = "', ' : "', ' is "')
+_ARROWS: Final = (' -> "', ' -> "', ' = "', ' : "')
 _SKILL_NAMES: Final = ("skill", "name", "page", "skill_name", "guide_name", "playbook_name")
 _LINK_NAMES: Final = (
     "link_id", "link_id", "link", "item_id", "link_no", "item_position", "shelf_number",
@@ -53,9 +56,17 @@ class Writer:
     def __init__(self, draw: Random) -> None:
         self.draw = draw
         self.words = all_words()
+        self.late = False
 
-    def document(self, level: int) -> tuple[str, list[Piece]]:
-        """Kind and pieces of the next document."""
+    def document(self, level: int, *, late: bool = False) -> tuple[str, list[Piece]]:
+        """Kind and pieces of the next document.
+
+        `late`: half of them are chats of many requests, and the assistant says what was asked and
+        which entry fits before it loads a page, so that looking up is what it is in a listing.
+        """
+        self.late = late
+        if late and self.draw.random() < 0.5:
+            return "routing", self.routing(level)
         chance = self.draw.random()
         chats = level >= CHATS
         if chance < (0.1 if chats else 0.25):
@@ -83,6 +94,7 @@ class Writer:
         """Entries with words that no two share, half of them of one topic each."""
         chosen: list[Entry] = []
         used: set[str] = set()
+        begun: set[str] = set()
         topics = self.draw.sample(sorted(TOPICS), min(count, len(TOPICS)))
         for topic in topics:
             pool = TOPICS[topic] if self.draw.random() < 0.6 else self.words
@@ -90,6 +102,9 @@ class Writer:
             said = self.draw.sample(free, min(words, len(free)))
             used |= set(said)
             name = self.name()
+            while name.replace("_", "-").split("-")[0] in begun:
+                name = self.name()
+            begun.add(name.replace("_", "-").split("-")[0])
             chosen.append(Entry(tuple(said), name if joint is None else name.replace("-", joint)))
         return chosen
 
@@ -145,14 +160,14 @@ class Writer:
     def listing(self, level: int) -> list[Piece]:
         """A listing, then requests and the names that answer them."""
         count, words, fillers = LEVELS[level]
-        arrow = self.draw.choice(_ARROWS)
+        arrow = self.draw.choice(_ARROWS if level > 1 else _ARROWS[:1])
         entries = self.entries(count, words)
         lines = "".join(f'\n- {" ".join(e.words)}{arrow}{e.name}"' for e in entries)
         found: list[Piece] = [(lines, 0.0)]
         for _ in range(3 if level > 4 else 4):
             entry = self.draw.choice(entries)
             found.append((f"\n {self.request(entry, fillers, entries)}{arrow}", 0.0))
-            found.append((f'{entry.name}"', 1.0))
+            found += [(entry.name, NAME), ('"', 1.0)]
         return found
 
     def chat(self, level: int) -> list[Piece]:
@@ -192,18 +207,46 @@ class Writer:
         found = [
             *_shown("system", system),
             *_shown("user", asked),
-            *_said(_call(loader, parameter, f'"{skill.name}"')),
+            *_called(loader, parameter, skill.name, said=self._thought(asked, skill)),
             *_shown("tool", body),
         ]
         if calls:
             result = f'{{"{slot}": {value if value.isdigit() else chr(34) + value + chr(34)}}}'
-            found += [*_said(_call(tool.name, given, number)), *_shown("tool", result)]
+            found += [*_called(tool.name, given, number), *_shown("tool", result)]
         return [*found, *_said(f"{said} {last}" if last else said)]
+
+    def routing(self, level: int) -> list[Piece]:
+        """A chat of many requests, each answered by loading the page that fits it."""
+        count, words, fillers = LEVELS[level]
+        skills = self.entries(self.draw.randrange(count - 2, count + 1), words)
+        tools = self.entries(self.draw.randrange(1, 6), self.draw.randrange(1, 4), "_")
+        loader, parameter = self.name().replace("-", "_"), self.draw.choice(_SKILL_NAMES)
+        lines = "".join(f'\n- {self.described(e)} -> "{e.name}"' for e in skills)
+        given = self._parameter()
+        offered = [f'\n- {" ".join(e.words)} -> "{e.name}" {given}' for e in tools]
+        loading = f'\n- {self.draw.choice(_LOADERS)} -> "{loader}" {parameter}'
+        offered.insert(self.draw.randrange(len(offered) + 1), loading)
+        opening = self.draw.choice(_OPENINGS)
+        system = f"{opening}\n{lines}\nTools:" + "".join(offered)
+        found = _shown("system", system)
+        for _ in range(5):
+            skill = self.draw.choice(skills)
+            number = str(self.draw.randrange(1, 10)) if self.draw.random() < 0.8 else ""
+            asked = self._asked(self.request(skill, fillers, skills), number)
+            found += _shown("user", asked)
+            found += _called(loader, parameter, skill.name, said=self._thought(asked, skill))
+            found += _shown("tool", f"# Skill: {skill.name}")
+        return found
 
     def instruction(self) -> list[Piece]:
         """A short instruction that can be checked, and an answer that follows it."""
         asked, answer = instruction_of(self.draw, self.words)
         return [*_shown("user", asked), *_said(answer)]
+
+    def _thought(self, asked: str, entry: Entry) -> list[Piece]:
+        if not self.late:
+            return []
+        return [(asked, 0.5), (' -> "', 1.0), (entry.name, NAME), ('"', 1.0)]
 
     def _parameter(self) -> str:
         return self.draw.choice(_LINK_NAMES)
@@ -260,8 +303,21 @@ def _said(text: str) -> list[Piece]:
     return [(f"{START}assistant\n", 0.0), (f"{text}{END}", 1.0), ("\n", 0.0)]
 
 
-def _call(name: str, parameter: str, value: str) -> str:
-    return f'<tool_call>{{"name": "{name}", "arguments": {{"{parameter}": {value}}}}}</tool_call>'
+def _called(name: str, parameter: str, value: str, *, said: Sequence[Piece] = ()) -> list[Piece]:
+    """An assistant's turn that calls a tool; `value` is a name, or a number."""
+    quote, closed = ("", "}}") if value.isdigit() else ('"', '"}}')
+    return [
+        (f"{START}assistant\n", 0.0),
+        *said,
+        ('<tool_call>{"name": "', 1.0),
+        (name, NAME),
+        ('", "arguments": {"', 1.0),
+        (parameter, 1.0),
+        (f'": {quote}', 1.0),
+        (value, NAME),
+        (f"{closed}</tool_call>{END}", 1.0),
+        ("\n", 0.0),
+    ]
 
 
 class Encoder:
@@ -278,5 +334,6 @@ class Encoder:
             self.tokenizer.encode_batch([text for text, _ in pieces]), pieces, strict=True
         ):
             ids += encoded.ids
-            weights += [weight] * len(encoded.ids)
+            first = weight if weight < NAME else FIRST
+            weights += [first, *[min(weight, 1.0)] * (len(encoded.ids) - 1)]
         return ids, weights

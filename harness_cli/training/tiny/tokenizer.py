@@ -20,7 +20,8 @@ START: Final = "<|im_start|>"
 SPECIAL: Final = (PAD, START, END)
 PIECES: Final = (
     '<tool_call>{"name": "', '", "arguments": {"', '": "', '": ', '"}}</tool_call>',
-    "}}</tool_call>", '", "', ', "', ' -> "', '{"', '"}', "\n- ", "\n\n## ", "\n\n- ",
+    "}}</tool_call>", '", "', ', "', ' -> "', ' = "', ' : "', '{"', '"}', "\n- ", "\n\n## ",
+    "\n\n- ",
 )  # fmt: skip
 """What calls, results and lists are made of, each one token."""
 VOCABULARY: Final = 1600

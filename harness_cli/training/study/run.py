@@ -1,0 +1,246 @@
+"""A study run: the base, then for every seed each arm and what it scores on every set.
+
+    base ──▶ states, lessons ──▶ seed 1: arm, sets, arm, sets, … ──▶ tables
+                                 seed 2: …                     (seeds side by side, a process each)
+
+Jobs are `run_sft`, `run_opd` and `run_rl`, measuring is the evaluation engine. What is done is not
+done again: jobs are known by their checkpoints, scores by their lines in `scores/`.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness_cli.errors import UsageError
+from harness_cli.evaluation.engine import evaluate
+from harness_cli.evaluation.plan import EvalOptions
+from harness_cli.judges.rewards.judge import RuleRewards
+from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.rl_job import RlTraining
+from harness_cli.records.study import Arm, ArmScore, ArmTime, Measured, Study
+from harness_cli.records.training_job import OpdTraining, SftTraining
+from harness_cli.records.verdict import ItemResult
+from harness_cli.store.runs import RunFolder
+from harness_cli.training.study.prepare import Ground, Said, prepare
+
+REASON = "a study measures its arms"
+BASE_ARM = "base"
+REWARDS = ("accuracy", "effectiveness", "tool_rationality", "skill_selection")
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """JSON lines of one kind and one seed."""
+
+    path: Path
+
+    def add(self, record: Any) -> None:
+        """Append one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            file.write(msgspec.json.encode(record) + b"\n")
+
+    def read(self, kind: Any) -> list[Any]:
+        """All of them."""
+        if not self.path.is_file():
+            return []
+        return [
+            msgspec.json.decode(line, type=kind) for line in self.path.read_bytes().splitlines()
+        ]
+
+
+def scores_of(folder: Path, seed: int) -> Lines:
+    """Scores of one seed; 0 is the base's, which has none."""
+    return Lines(folder / "scores" / f"{seed}.jsonl")
+
+
+def times_of(folder: Path, seed: int) -> Lines:
+    """How long the jobs of one seed took."""
+    return Lines(folder / "times" / f"{seed}.jsonl")
+
+
+def ground_made(ground: Ground, said: Said) -> None:
+    """The base, the states, the lessons, and what the base scores."""
+    study = ground.study
+    if not isinstance(study.base, str):
+        from harness_cli.training.tiny.base import Settings, make_base
+
+        began, cpu = time.monotonic(), time.process_time()
+        folder = ground.project.root / ground.base
+        there = (folder / "model.safetensors").exists()
+        settings = Settings(steps=study.base.steps, seed=study.base.seed, threads=study.threads)
+        make_base(folder, settings, lambda line: said(_shown(line)))
+        if not there:
+            _timed(ground, BASE_ARM, 0, began, cpu, "")
+    began, cpu = time.monotonic(), time.process_time()
+    asyncio.run(prepare(ground, said))
+    _timed(ground, "lessons", 0, began, cpu, "")
+    measured(ground, BASE_ARM, 0, said)
+
+
+def seed_run(ground: Ground, seed: int, said: Said, only: Sequence[str] = ()) -> None:
+    """Every arm of one seed, in order: trained, then measured."""
+    for arm in ground.study.arms:
+        if only and arm.name not in only:
+            continue
+        began, cpu = time.monotonic(), time.process_time()
+        made, new = trained(ground, arm, seed)
+        if new:
+            _timed(ground, arm.name, seed, began, cpu, made.digest)
+            said(f"seed {seed}: {arm.name} trained in {time.monotonic() - began:.0f} s")
+        measured(ground, arm.name, seed, said)
+
+
+def named(arm: str, seed: int) -> str:
+    """Checkpoint of an arm."""
+    return f"{arm}-s{seed}"
+
+
+def job_of(study: Study, arm: Arm, seed: int, base: str) -> SftTraining | OpdTraining | RlTraining:
+    """The job of an arm. Raises `UsageError` for a stage or field that is not known."""
+    stage = study.stages.get(arm.stage)
+    if stage is None:
+        raise UsageError(f"arm `{arm.name}`: no stage `{arm.stage}`")
+    fields: dict[str, Any] = {
+        "name": named(arm.name, seed),
+        "base": base if arm.start == BASE_ARM else named(arm.start, seed),
+        "seed": seed,
+        "threads": study.threads,
+        "served": {"temperature": 0.0, "max_tokens": 48},
+        **stage.job,
+        **arm.more,
+    }
+    if stage.verb == "opd":
+        teacher = arm.teacher or BASE_ARM
+        fields["teacher"] = base if teacher == BASE_ARM else named(teacher, seed)
+    kind = {"sft": SftTraining, "opd": OpdTraining, "rl": RlTraining}[stage.verb]
+    try:
+        job: SftTraining | OpdTraining | RlTraining = msgspec.convert(fields, kind)
+        return job
+    except msgspec.ValidationError as exc:
+        raise UsageError(f"arm `{arm.name}`: {exc}") from exc
+
+
+def trained(ground: Ground, arm: Arm, seed: int) -> tuple[Checkpoint, bool]:
+    """The checkpoint of an arm, and whether it was made now."""
+    from harness_cli.training.opd_job import run_opd
+    from harness_cli.training.rl_job import run_rl
+    from harness_cli.training.sft_job import run_sft
+
+    known = {line.arm for line in times_of(ground.folder, seed).read(ArmTime)}
+    job = job_of(ground.study, arm, seed, ground.base)
+    if isinstance(job, SftTraining):
+        made = run_sft(ground.project, job, resume=True)
+    elif isinstance(job, OpdTraining):
+        made = run_opd(ground.project, job, resume=True)
+    else:
+        made = run_rl(ground.project, job, resume=True)
+    return made, arm.name not in known
+
+
+def measured(ground: Ground, arm: str, seed: int, said: Said) -> None:
+    """Score an arm on every set that it has no line for."""
+    lines = scores_of(ground.folder, seed)
+    known = {(line.arm, line.column) for line in lines.read(ArmScore)}
+    for evalset in dict.fromkeys(m.evalset for m in ground.study.sets):
+        columns = [m for m in ground.study.sets if m.evalset == evalset]
+        if all((arm, m.column) in known for m in columns):
+            continue
+        for made in asyncio.run(_scores(ground, arm, seed, columns)):
+            if (arm, made.column) not in known:
+                lines.add(made)
+                mean = sum(made.scores.values()) / max(1, len(made.scores))
+                said(f"seed {seed}: {arm} {made.column} {100 * mean:.1f} ({made.seconds:.0f} s)")
+
+
+async def _scores(
+    ground: Ground, arm: str, seed: int, columns: Sequence[Measured]
+) -> list[ArmScore]:
+    study = ground.study
+    policy = BASE_ARM if arm == BASE_ARM else f"checkpoint:{named(arm, seed)}"
+    options = EvalOptions(
+        evalset=columns[0].evalset,
+        split=study.split,
+        policy=policy,
+        concurrency=study.concurrency,
+        reason=REASON,
+        seed=0,
+    )
+    began = time.monotonic()
+    outcome = await evaluate(ground.project, options)
+    outcome.check()
+    seconds = time.monotonic() - began
+    results = list(outcome.run.results())
+    parts = _parts(ground, columns[0], outcome.run, results)
+    return [
+        ArmScore(
+            arm=arm,
+            seed=seed,
+            column=column.column,
+            scores={r.item_id: _score(r, column) for r in results if _counts(r, column)},
+            parts=parts,
+            run=outcome.run.id,
+            seconds=round(seconds, 2),
+        )
+        for column in columns
+    ]
+
+
+def _counts(result: ItemResult, column: Measured) -> bool:
+    return column.tag is None or column.tag in result.tags
+
+
+def _score(result: ItemResult, column: Measured) -> float:
+    """An item that broke counts 0: a policy that loops to the limit gave no answer."""
+    if column.metric == "passed":
+        return float(result.state == "passed")
+    return float(result.scores.get("avg") or 0.0)
+
+
+def _parts(
+    ground: Ground, column: Measured, run: RunFolder, results: Sequence[ItemResult]
+) -> dict[str, float]:
+    """Means of accuracy and effectiveness, and of the four rewards where the set has a judge."""
+    from harness_cli.evaluation.evalsets import load_evalset
+
+    if column.metric == "passed":
+        return {}
+    loaded = load_evalset(ground.project, column.evalset, split=ground.study.split, reason=REASON)
+    items = {item.id: item for item in loaded.items}
+    judge = RuleRewards()
+    sums: dict[str, list[float]] = {}
+    for trajectory in run.trajectories():
+        item = items[str(trajectory.item_id)]
+        if loaded.states is not None:
+            item, trajectory = loaded.states.in_base(item, trajectory)
+        for reward in judge.rewards(item, trajectory, loaded.world):
+            if reward.dimension in REWARDS and reward.score is not None:
+                sums.setdefault(reward.dimension, []).append(reward.score)
+    return {name: sum(values) / len(results) for name, values in sorted(sums.items())}
+
+
+def all_scores(folder: Path, seeds: Sequence[int]) -> Iterator[ArmScore]:
+    """Every line there is."""
+    for seed in (0, *seeds):
+        yield from scores_of(folder, seed).read(ArmScore)
+
+
+def _timed(ground: Ground, arm: str, seed: int, began: float, cpu: float, digest: str) -> None:
+    made = ArmTime(
+        arm=arm,
+        seed=seed,
+        seconds=round(time.monotonic() - began, 1),
+        cpu_s=round(time.process_time() - cpu, 1),
+        checkpoint=digest[:16],
+    )
+    times_of(ground.folder, seed).add(made)
+
+
+def _shown(line: dict[str, Any]) -> str:
+    kept = ("step", "level", "loss", "listing:first", "chat:first", "instruction")
+    return "base: " + ", ".join(f"{k} {line[k]:.3g}" for k in kept if k in line)
