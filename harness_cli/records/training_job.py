@@ -1,6 +1,6 @@
 """Training jobs: what `train/*.yaml` ask for, how far a job is, and one line of its metrics."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -90,12 +90,9 @@ class OpdTraining(TrainingJob, frozen=True, kw_only=True, forbid_unknown_fields=
     prompt_tokens: AtLeastOne = 4096
     """A longer prompt ends the job."""
     temperature: Positive = 1.0
-    evalset: str = ""
-    """`agentic`: items of an open split that are rolled out."""
-    split: Literal["train", "dev"] = "dev"
-    limit: AtLeastOne | None = None
-    states: tuple[str, ...] = ("original",)
-    """`agentic`: `original`, or folders of augmented states (`harness augment`) as well."""
+    environment: dict[str, Any] = {}
+    """`agentic`: where the student is rolled out, fields of an RL job (`evalset`, `split`, `limit`,
+    `rooms`, `augmented`, `recipe`, `pool`); what is not said is as it was for the teacher."""
 
 
 class TrainingState(msgspec.Struct, frozen=True, kw_only=True):

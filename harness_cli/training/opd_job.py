@@ -9,6 +9,7 @@ teacher is the RL checkpoint of the same environment. Sampling is never cut: top
 import hashlib
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import OpdTraining
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
+from harness_cli.training.environment import Environment, open_environment
 from harness_cli.training.job_folder import (
     JobFolder,
     Running,
@@ -56,7 +59,10 @@ class OpdPlan:
     template: "ChatTemplate"
     prompts: tuple[Prompt, ...]
     files: dict[str, str]
+    """What the prompts are made of, with digests."""
     steps: int
+    environment: Environment | None = None
+    """Where an agentic student is rolled out."""
 
     def told(self) -> dict[str, Any]:
         """What it reads and how long it is, for `--dry-run`."""
@@ -68,9 +74,18 @@ class OpdPlan:
             "kind": job.kind,
             "trains": "all weights" if job.lora is None else f"adapters of rank {job.lora.r}",
             "prompts": len(self.prompts),
-            "longest prompt": max(p.tokens for p in self.prompts),
+            **self._where(),
             "steps": self.steps,
             "prompts a step": job.batch * job.accumulate,
+        }
+
+    def _where(self) -> dict[str, Any]:
+        if self.environment is None:
+            return {"longest prompt": max(p.tokens for p in self.prompts)}
+        job = self.environment.job
+        return {
+            "from": job.evalset or "live rooms",
+            "under augmented states": f"{job.augmented:.0%} of rollouts",
         }
 
 
@@ -82,13 +97,23 @@ def plan_opd(project: Project, job: OpdTraining) -> OpdPlan:
     teacher = open_base(project, job.teacher, what="teacher")
     refuse_other_vocabulary(base, teacher)
     template, tools = open_tools(project, job, base)
-    if job.kind == "general":
-        if not job.prompts:
-            raise UsageError(f"`{job.name}` names no prompts", hint="prompts: [FILE.jsonl]")
-        prompts = read_prompts(project.root, job.prompts, template, tools)
-        files = {name: _sha256(project.root / name) for name in job.prompts}
-    else:
-        raise UsageError("agentic distillation is not built in yet", hint="kind: general")
+    if job.kind == "agentic":
+        environment = open_environment(project, job, teacher)
+        prompts = tuple(Prompt(task, (), 0, "") for task in environment.ground.tasks)
+        steps = _steps(job, len(prompts))
+        return OpdPlan(
+            job, base, teacher, template, prompts, environment.made_of, steps, environment
+        )
+    if not job.prompts:
+        raise UsageError(f"`{job.name}` names no prompts", hint="prompts: [FILE.jsonl]")
+    prompts = read_prompts(project.root, job.prompts, template, tools)
+    _refuse_long(job, prompts)
+    refuse_leaking_texts(project, ((p.id, p.text) for p in prompts), job.measured_by)
+    files = {name: _sha256(project.root / name) for name in job.prompts}
+    return OpdPlan(job, base, teacher, template, prompts, files, _steps(job, len(prompts)))
+
+
+def _refuse_long(job: OpdTraining, prompts: Sequence[Prompt]) -> None:
     long = [p for p in prompts if p.tokens > job.prompt_tokens]
     if long:
         longest = max(long, key=lambda p: p.tokens)
@@ -97,9 +122,6 @@ def plan_opd(project: Project, job: OpdTraining) -> OpdPlan:
             f"`{longest.id}` has {longest.tokens}",
             hint=f"prompt_tokens: {longest.tokens}, or leave them out",
         )
-    if job.kind == "general":
-        refuse_leaking_texts(project, ((p.id, p.text) for p in prompts), job.measured_by)
-    return OpdPlan(job, base, teacher, template, prompts, files, _steps(job, len(prompts)))
 
 
 def run_opd(
@@ -120,7 +142,7 @@ def run_opd(
         done = registered(project, plan.base, job, data, resume=resume, again=again)
         if done is not None:
             return done
-        step = refuse_other(folder, job, _digest(data), resume=resume)
+        step = refuse_other(folder, job, digest(data), resume=resume)
         return _trained(project, plan, folder, step, data, observe)
 
 
@@ -138,8 +160,9 @@ def _trained(
     folder.prune_states(job.keep)
     folder.cut_curve(step)
     student = local_trainer.open_student(job, plan.base.folder, plan.template)
-    running = Running.begin(folder, job, "opd", steps=plan.steps, data_sha256=_digest(data))
+    running = Running.begin(folder, job, "opd", steps=plan.steps, data_sha256=digest(data))
     watch = local_trainer.Watch(running, job, observe)
+    write_json(folder.path / "job.json", job)
     with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
         local_trainer.train(trainer, watch, running, step)
         record = Checkpoint(
@@ -173,12 +196,6 @@ def _steps(job: OpdTraining, prompts: int) -> int:
         return job.steps
     world = int(os.environ.get("WORLD_SIZE", "1"))
     return max(1, math.ceil(job.epochs * prompts / (job.batch * job.accumulate * world)))
-
-
-def _digest(data: dict[str, str]) -> str:
-    from harness_cli.records.canonical import digest
-
-    return digest(data)
 
 
 def _sha256(path: Path) -> str:

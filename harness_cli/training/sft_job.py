@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness_cli.errors import HarnessError
+from harness_cli.records.canonical import write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import SftTraining
 from harness_cli.store.locks import locked
@@ -137,6 +138,7 @@ def _trained(
     folder.cut_curve(step)
     student = local_trainer.open_student(job, plan.base.folder, plan.template)
     running = Running.begin(folder, job, "sft", steps=plan.steps, data_sha256=plan.rows.digest)
+    write_json(folder.path / "job.json", job)
     watch = local_trainer.Watch(running, job, observe)
     trainer = make_trainer(plan, folder, student, watch)
     local_trainer.train(trainer, watch, running, step)

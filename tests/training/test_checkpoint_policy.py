@@ -87,7 +87,7 @@ class Parrot(torch.nn.Module):
         step = 0 if cache is None else cache.step + 1
         logits = torch.zeros(len(input_ids), 1, self.vocabulary)
         logits[:, :, self.ids[step % len(self.ids)]] = 50.0
-        kept = SimpleNamespace(step=step, batch_select_indices=lambda chosen: None)
+        kept = SimpleNamespace(step=step, reorder_cache=lambda chosen: None)
         return SimpleNamespace(logits=logits, cache=kept)
 
 
@@ -434,3 +434,14 @@ def test_rows_that_ended_leave_the_batch(loaded):
     seen = []
     loaded.sample(rows, lambda row: seen.append(len(row.ids)))
     assert seen == [2, 6] or rows[1].finish == "stop"
+
+
+def test_whoever_has_the_last_answer_finds_the_model_in_training_again(tiny):
+    """A trainer goes on with the very module that sampled."""
+    model = CheckpointModel.open(tiny, ChatTemplate.read(tiny))
+    model.model.train()
+    modes = []
+    rows = [Row(prompt=[5, 6, 7], most=n, seed="1") for n in (2, 4, 4)]
+    model.sample(rows, lambda row: modes.append((len(row.ids), model.model.training)))
+    assert modes[0] == (2, False)
+    assert all(training for length, training in modes if length == 4)
