@@ -7,7 +7,7 @@ mask, labels that are not their tokens, a row over the limit, ids beyond the voc
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -132,7 +132,9 @@ def _token_rows(path: Path, name: str) -> Iterator[ReadRow]:
                 yield msgspec.structs.replace(row, id=row.id or f"{name}:{number}")
 
 
-def _masked_rows(tools: Tools):  # type: ignore[no-untyped-def]
+def _masked_rows(tools: Tools) -> Callable[[Path, str], Iterable[ReadRow]]:
+    """A reader of messages that masks them under this template."""
+
     def read(path: Path, name: str) -> list[ReadRow]:
         rows = [
             parse_json(line, SftRow, name=f"{name}:{number}")
