@@ -1,8 +1,9 @@
 """`python -m benchmarks.run [--quick] [NAME…]`: one JSON object a line, a goal each.
 
 `{"name", "value", "goal", "ok", "how"}`; values are medians of ratios taken within one run. Names:
-startup, augmenting, floor, inspect, masks, panel, reliability, rescoring, simulating, statistics,
-verifying. `--table FILE` writes the same as a Markdown table with the machine it was measured on.
+startup, augmenting, engine-logs, floor, inspect, masks, panel, reliability, replaying, rescoring,
+simulating, statistics, verifying. `--table FILE` writes the same as a Markdown table with the
+machine it was measured on.
 The exit code is 1 when a goal was missed.
 """
 
@@ -16,11 +17,13 @@ from pathlib import Path
 
 from benchmarks import (
     augmenting,
+    engine_logs,
     floor,
     inspect_ai,
     masks,
     panel,
     reliability,
+    replaying,
     rescoring,
     simulating,
     startup,
@@ -31,11 +34,13 @@ from benchmarks import (
 ALL = {
     "startup": startup,
     "augmenting": augmenting,
+    "engine-logs": engine_logs,
     "floor": floor,
     "inspect": inspect_ai,
     "masks": masks,
     "panel": panel,
     "reliability": reliability,
+    "replaying": replaying,
     "rescoring": rescoring,
     "simulating": simulating,
     "statistics": statistics,

@@ -50,7 +50,7 @@ def replay_all(project: Project, asked: Asked, *, as_json: bool, quiet: bool) ->
         project, arms = _resumed(project, asked.resume)
     else:
         project, arms = _arms(project, asked)
-    made = [_measure(project, arm, quiet=quiet or as_json) for arm in arms]
+    made = [measure(project, arm, quiet=quiet or as_json) for arm in arms]
     if as_json:
         emit_json(_plain(made, []))
     else:
@@ -77,7 +77,7 @@ def _arms(project: Project, asked: Asked) -> tuple[Project, list[Arm]]:
         group=RunStore(project.runs).new_id(),
         command=tuple(sys.argv[1:]),
     )
-    levels = _levels(asked.concurrency)
+    levels = levels_of(asked.concurrency)
     arms = [
         replace(base, concurrency=level, repeat=number)
         for level in levels
@@ -98,7 +98,7 @@ def _resumed(project: Project, name: str) -> tuple[Project, list[Arm]]:
     return project, [arm]
 
 
-def _levels(text: str) -> list[int]:
+def levels_of(text: str) -> list[int]:
     try:
         levels = [int(part) for part in text.split(",")]
     except ValueError:
@@ -108,7 +108,7 @@ def _levels(text: str) -> list[int]:
     return levels
 
 
-def _measure(project: Project, arm: Arm, *, quiet: bool) -> "BenchRun":
+def measure(project: Project, arm: Arm, *, quiet: bool) -> "BenchRun":
     from harness_cli.commands._progress import progress
 
     if not quiet:

@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def group() -> None:
-    """Latency of the complete agent on a served policy: replay, report."""
+    """Latency of the complete agent on a served policy: replay, mtp, report."""
 
 
 @app.command(name="replay")
@@ -63,6 +63,57 @@ def replay(
         resume=resume,
     )
     replay_all(Project.find(directory), asked, as_json=as_json, quiet=quiet)
+
+
+@app.command(name="mtp")
+def mtp(
+    off: Annotated[
+        str,
+        typer.Argument(
+            metavar="OFF",
+            help="Job or policy without MTP; checkpoint:NAME stands for every arm.",
+            autocompletion=policy_names,
+        ),
+    ],
+    on: Annotated[str | None, typer.Option(help="The same with MTP, thresholds 1.0.")] = None,
+    lossy: Annotated[str | None, typer.Option(help="The same with lossy thresholds.")] = None,
+    concurrency: Annotated[
+        str, typer.Option("--concurrency", "-c", help="Requests at a time, each measured.")
+    ] = "1,2,4,8",
+    runs: Annotated[int, typer.Option(min=1, help="Runs at each concurrency.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="The first cases only, warm-ups included.")
+    ] = None,
+    warm_up: Annotated[int, typer.Option(min=0, help="First cases left out.")] = 10,
+    quality: Annotated[
+        str | None, typer.Option(metavar="EVALSET", help="Score both on it as well.")
+    ] = None,
+    margin: Annotated[float, typer.Option(help="Loss of a score that is no loss yet.")] = 0.02,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for tables and charts.")
+    ] = None,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """MTP off against on by concurrency: speed-up, where P95 stops gaining, quality, tool calls."""
+    from harness_cli.commands._bench_mtp import AskedMtp, bench_mtp
+    from harness_cli.store.project import Project
+
+    asked = AskedMtp(
+        off=off,
+        on=on,
+        lossy=lossy,
+        concurrency=concurrency,
+        runs=runs,
+        evalset="deploy_replay",
+        limit=limit,
+        warm_up=warm_up,
+        quality=quality,
+        margin=margin,
+        folder=None if output is None else directory / output,
+    )
+    bench_mtp(Project.find(directory), asked, as_json=as_json, quiet=quiet)
 
 
 @app.command(name="report")

@@ -1,8 +1,9 @@
 """What every policy is: a wire request in, a finished answer out, within a deadline."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness_cli.records.chat import ChatReply, ChatRequest
 
@@ -48,4 +49,17 @@ class Policy(Protocol):
 
     async def close(self) -> None:
         """Give connections and processes back."""
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A policy that tells when the first token of an answer is there, as a server streams it."""
+
+    tells_first_token: bool
+
+    async def complete(
+        self, request: ChatRequest, deadline: Deadline, *, began: Callable[[], None] = ...
+    ) -> ChatReply:
+        """As `Policy.complete`; `began` is called in the event loop with the first token."""
         ...

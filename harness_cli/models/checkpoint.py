@@ -15,16 +15,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from harness_cli.errors import BadFile, HarnessError, MissingExtra, ProviderError, UsageError
+from harness_cli.errors import BadFile, MissingExtra, ProviderError, UsageError
 from harness_cli.models.base import Deadline
 from harness_cli.models.chat_template import ChatTemplate
+from harness_cli.models.checkpoint_batch import Waiting, fail, in_parts, unheard
 from harness_cli.models.identity import policy_id
 from harness_cli.models.template_source import template_for
 from harness_cli.models.wire import ReplyBuilder, sound_messages
@@ -41,19 +41,12 @@ TOGETHER: Final = 16
 """Requests that are sampled together at most, where `concurrency` says nothing else."""
 GATHER_S: Final = 0.01
 """How long the first request of a batch waits for company."""
-BATCH_TOKENS: Final = 131_072
-"""Prompt tokens of a batch, padding included."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    request: ChatRequest
-    given_up: threading.Event
-    answer: "Future[dict[str, Any]]"
 
 
 class CheckpointPolicy:
     """One checkpoint in this process. Nothing is loaded before the first call."""
+
+    tells_first_token = True
 
     def __init__(
         self,
@@ -72,7 +65,7 @@ class CheckpointPolicy:
         self._model: CheckpointModel | None = None
         self._lock = threading.Lock()
         self._turn = threading.Lock()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[Waiting] = []
         self._running = False
         self._thread: ThreadPoolExecutor | None = None
 
@@ -101,10 +94,20 @@ class CheckpointPolicy:
             self._digest = digest or self._digest
             self.id = self._named()
 
-    async def complete(self, request: ChatRequest, deadline: Deadline) -> ChatReply:
-        """One answer; a deadline or a cancellation takes its row out of the batch."""
+    async def complete(
+        self, request: ChatRequest, deadline: Deadline, *, began: Callable[[], None] = unheard
+    ) -> ChatReply:
+        """One answer; a deadline or a cancellation takes its row out of the batch.
+
+        `began` is called in the event loop once the first token is sampled: what a server streams.
+        """
         begun = time.perf_counter()
-        waiting = _Waiting(request, threading.Event(), Future())
+        loop = asyncio.get_running_loop()
+
+        def told() -> None:
+            loop.call_soon_threadsafe(began)
+
+        waiting = Waiting(request, told, threading.Event(), Future())
         try:
             async with asyncio.timeout(deadline.left()):
                 self._enqueue(waiting)
@@ -115,7 +118,7 @@ class CheckpointPolicy:
             ) from exc
         finally:
             waiting.given_up.set()
-        return self._reply(request, fields, time.perf_counter() - begun)
+        return self._reply(request, fields, begun)
 
     async def warm(self) -> None:
         """Read the weights now instead of at the first call."""
@@ -142,7 +145,7 @@ class CheckpointPolicy:
         more = {"version": self._version} if self._version else {}
         return policy_id(self.name, bare, weights=self._digest, **more)
 
-    def _enqueue(self, waiting: _Waiting) -> None:
+    def _enqueue(self, waiting: Waiting) -> None:
         with self._lock:
             self._waiting.append(waiting)
             if self._running:
@@ -165,27 +168,25 @@ class CheckpointPolicy:
                 self._sample(batch)
             except Exception as exc:  # noqa: BLE001  the boundary to torch: its caller must hear of it
                 for one in batch:
-                    _fail(one, exc)
+                    fail(one, exc)
 
-    def _sample(self, batch: Sequence[_Waiting]) -> None:
+    def _sample(self, batch: Sequence[Waiting]) -> None:
         model = self.loaded()
-        rows: list[tuple[_Waiting, Row]] = []
+        rows: list[tuple[Waiting, Row]] = []
         for one in batch:
             if one.given_up.is_set():
-                _fail(one, ProviderError.of("timeout", "given up", retryable=False))
+                fail(one, ProviderError.of("timeout", "given up", retryable=False))
                 continue
             try:
                 rows.append((one, self._row(model, one)))
             except ProviderError as exc:
-                _fail(one, exc)
+                fail(one, exc)
         rows.sort(key=lambda pair: len(pair[1].prompt))
-        for part in _parts(rows, self._config.concurrency or TOGETHER):
+        for part in in_parts(rows, self._config.concurrency or TOGETHER):
             with self._turn:
                 self._sample_part(model, part)
 
-    def _sample_part(
-        self, model: "CheckpointModel", part: Sequence[tuple[_Waiting, "Row"]]
-    ) -> None:
+    def _sample_part(self, model: "CheckpointModel", part: Sequence[tuple[Waiting, "Row"]]) -> None:
         own_id = self.id
         waits = {id(row): one for one, row in part}
 
@@ -197,7 +198,7 @@ class CheckpointPolicy:
 
         model.sample([row for _, row in part], done)
 
-    def _row(self, model: "CheckpointModel", one: _Waiting) -> "Row":
+    def _row(self, model: "CheckpointModel", one: Waiting) -> "Row":
         from harness_cli.models.checkpoint_model import Row
 
         config, request = self._config, one.request
@@ -215,9 +216,10 @@ class CheckpointPolicy:
             seed=seed,
             stop=request.stop,
             stopped=one.given_up.is_set,
+            began=one.began,
         )
 
-    def _reply(self, request: ChatRequest, fields: dict[str, Any], seconds: float) -> ChatReply:
+    def _reply(self, request: ChatRequest, fields: dict[str, Any], begun: float) -> ChatReply:
         row: Row = fields["row"]
         usage = {"prompt_tokens": len(row.prompt), "completion_tokens": len(row.ids)}
         choice = {"message": {"content": fields["text"]}, "finish_reason": row.finish}
@@ -226,7 +228,8 @@ class CheckpointPolicy:
         return msgspec.structs.replace(
             builder.finish(),
             policy=self.name,
-            latency_s=seconds,
+            latency_s=time.perf_counter() - begun,
+            ttft_s=None if row.first_s is None else row.first_s - begun,
             cost=0.0,
             prompt_ids=tuple(row.prompt),
             token_ids=tuple(row.ids),
@@ -263,34 +266,18 @@ def open_checkpoint(name: str, config: PolicyConfig, root: Path) -> CheckpointPo
     def load() -> "CheckpointModel":
         from harness_cli.models.checkpoint_model import CheckpointModel
 
+        if config.mtp is not None:
+            from harness_cli.models.checkpoint_drafted import DraftedModel
+
+            return DraftedModel.with_head(
+                folder, template, config.mtp, context=config.context, dtype=config.dtype
+            )
         return CheckpointModel.open(
             folder, template, adapter=adapter, context=config.context, dtype=config.dtype
         )
 
     decides = [weights, template.sha256, *([digest_of(adapter)] if adapter else [])]
     return CheckpointPolicy(name, config, load, digest=digest_of_value(decides), template=template)
-
-
-def _parts(rows: Sequence[tuple[_Waiting, "Row"]], most: int) -> list[list[tuple[_Waiting, "Row"]]]:
-    """Batches of at most so many rows and tokens, of rows by length."""
-    parts: list[list[tuple[_Waiting, Row]]] = []
-    for pair in rows:
-        last = parts[-1] if parts else None
-        width = len(pair[1].prompt)  # the longest yet: rows come by length
-        if last is None or len(last) >= most or (len(last) + 1) * width > BATCH_TOKENS:
-            parts.append([pair])
-        else:
-            last.append(pair)
-    return parts
-
-
-def _fail(one: _Waiting, exc: Exception) -> None:
-    if one.answer.done():
-        return
-    if not isinstance(exc, HarnessError):
-        message = f"the model broke: {type(exc).__name__}: {exc}"
-        exc = ProviderError.of("server", message, retryable=False)
-    one.answer.set_exception(exc)
 
 
 def _first(given: float | None, else_: float) -> float:

@@ -7,6 +7,7 @@ temperature, before top-p takes its tail off: what a trainer computes for the sa
 """
 
 import random
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import torch
-import transformers
 
-from harness_cli.errors import BadFile, MaskError, ProviderError
+from harness_cli.errors import MaskError, ProviderError
 from harness_cli.models.chat_template import ChatTemplate
-from harness_cli.models.local_model import fast_dtype
+from harness_cli.models.checkpoint_load import load_model as load_model
+from harness_cli.models.checkpoint_load import load_tokenizer as load_tokenizer
+from harness_cli.models.checkpoint_load import quiet as quiet
+from harness_cli.models.checkpoint_load import with_adapter
 from harness_cli.records.chat import ChatRequest
 
 NO_CONTEXT: Final = 1_000_000
@@ -40,6 +43,10 @@ class Row:
     """Equal seeds and prompts give equal tokens; None: other ones each time."""
     stop: tuple[str, ...] = ()
     stopped: Callable[[], bool] = lambda: False
+    began: Callable[[], None] = lambda: None
+    """Called once, with the first token."""
+    first_s: float | None = None
+    """When the first token was sampled, by `time.perf_counter`."""
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: Literal["", "stop", "length", "given up"] = ""
@@ -134,15 +141,21 @@ class CheckpointModel:
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def sample(self, rows: Sequence[Row], done: Callable[[Row], None] = _ignore) -> None:
-        """Fill every row; `done` hears of each the moment it has ended."""
+        """Fill every row; `done` hears of each the moment it has ended.
+
+        Of the last ones it hears when the model is as it was found: whoever waits for them may be
+        a trainer that goes on with it.
+        """
         training = self.model.training
         self.model.eval()
         try:
-            self._sample(rows, done)
+            last = self._sample(rows, done)
         finally:
             self.model.train(training)
+        for row in last:
+            done(row)
 
-    def _sample(self, rows: Sequence[Row], done: Callable[[Row], None]) -> None:
+    def _sample(self, rows: Sequence[Row], done: Callable[[Row], None]) -> list[Row]:
         draws = [random.Random(row.seed) for row in rows]
         step, mask, positions = self._padded(rows)
         alive, cache = list(range(len(rows))), None
@@ -153,11 +166,11 @@ class CheckpointModel:
             for i, token in zip(alive, tokens, strict=True):
                 self._ended(rows[i], token)
             kept = [at for at, i in enumerate(alive) if not rows[i].finish]
-            for i in alive:
-                if rows[i].finish:
-                    done(rows[i])
+            ended = [rows[i] for i in alive if rows[i].finish]
             if not kept:
-                return
+                return ended
+            for row in ended:
+                done(row)
             if len(kept) < len(alive):
                 chosen = torch.tensor(kept, device=self.model.device)
                 cache.reorder_cache(chosen)  # layers of linear attention know no other selection
@@ -167,6 +180,7 @@ class CheckpointModel:
             step = torch.tensor(last, device=self.model.device)
             mask = torch.cat((mask, mask.new_ones(len(alive), 1)), 1)
             positions = positions[:, -1:] + 1
+        return []
 
     def _padded(self, rows: Sequence[Row]) -> tuple[Any, Any, Any]:
         """(tokens, mask, positions), each (B, T), padded on the left; T of the longest."""
@@ -206,6 +220,9 @@ class CheckpointModel:
                 chosen[at] = draw(logp[at], row.top_p, draws[i].random())
         for at, row in enumerate(rows):
             row.ids.append(chosen[at])
+            if row.first_s is None:
+                row.first_s = time.perf_counter()
+                row.began()
             row.logprobs.append(float(logp[at, chosen[at]]))
         return [int(token) for token in chosen]
 
@@ -237,54 +254,6 @@ def draw(logp: Any, top_p: float, uniform: float) -> int:
         last = min(int(torch.searchsorted(sums, torch.tensor(top_p, dtype=sums.dtype))), last)
     at = int(torch.searchsorted(sums, uniform * sums[last], right=True))
     return int(order[min(at, last)])
-
-
-def load_model(folder: Path, *, dtype: str = "auto") -> Any:
-    """The causal model of a folder on the fastest device here. Raises `BadFile`."""
-    quiet()
-    try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=chosen_dtype(folder, dtype), local_files_only=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as exc:
-        raise BadFile(f"the checkpoint `{folder}` does not load: {exc}") from exc
-    return model.to("cuda") if torch.cuda.is_available() else model
-
-
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a folder. Raises `BadFile` without one."""
-    quiet()
-    try:
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError) as exc:
-        raise BadFile(f"the tokenizer of `{folder}` does not load: {exc}") from exc
-
-
-def with_adapter(model: Any, adapter: Path) -> Any:
-    """The model with a peft adapter's weights merged into its own."""
-    from peft import PeftModel
-
-    try:
-        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except (OSError, ValueError, RuntimeError) as exc:
-        raise BadFile(f"the adapter `{adapter}` does not fit: {exc}") from exc
-
-
-def chosen_dtype(folder: Path, wanted: str) -> torch.dtype:
-    """The type that weights are held in: as stored, but no bfloat16 where it is emulated."""
-    if wanted != "auto":
-        return getattr(torch, wanted)
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    stored = getattr(config, "dtype", None) or torch.float32
-    if stored in (torch.bfloat16, torch.float16) and not torch.cuda.is_available():
-        return fast_dtype()
-    return stored
-
-
-def quiet() -> None:
-    """Keep transformers' own bars and warnings off the terminal."""
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
 
 
 def _end_tokens(model: Any, tokenizer: Any, template: ChatTemplate) -> set[int]:

@@ -1,6 +1,6 @@
 """`harness.yaml`: where things lie, which policies and judges there are, and every time bound."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -20,6 +20,15 @@ class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     uri: str
     sha256: str | None = None
+
+
+class DraftSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Drafting with the head that lies in a checkpoint. 1.0 / 1.0 samples from the policy itself;
+    below, drafts are accepted that it would not have sampled so often."""
+
+    num_steps: AtLeastOne = 3
+    accept_threshold_single: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    accept_threshold_acc: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
 
 
 class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +61,8 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Send `reasoning_content` of tool turns back, which DeepSeek's V4 demands."""
     concurrency: AtLeastOne | None = None
     sha256: str | None = None
+    mtp: DraftSettings | None = None
+    """Sample with the checkpoint's own draft head (`checkpoint`)."""
     adapter: str | None = None
     """Folder of a peft adapter over the checkpoint (`checkpoint`)."""
     template: str | None = None

@@ -17,6 +17,7 @@ from harness_cli.records.blind import Annotation, BlindKey, BlindSheet
 from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.diagnosis import Diagnosis, FailureClass, Proposal
 from harness_cli.records.episode import EpisodeRecord
@@ -24,8 +25,10 @@ from harness_cli.records.gates import GatesFile
 from harness_cli.records.harness import Hook, McpFile, McpLock, Pipeline, Replies, Tool
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.manifest import Channel, EvidenceLine, Manifest
+from harness_cli.records.mtp import HeadProvenance, MtpComparison, MtpTraining
 from harness_cli.records.noise import Noise
 from harness_cli.records.probe import Probe
+from harness_cli.records.rl_job import RlTraining, RolloutLine
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.serve_job import Desired, Live, ServeJob
 from harness_cli.records.served import Served
@@ -38,6 +41,7 @@ from harness_cli.records.training import (
     SftRow,
     TokenisedRow,
 )
+from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingState
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 
@@ -66,6 +70,7 @@ FILES: dict[str, Any] = {
     "augment": Recipe,
     "augmentation-map": AugmentationMap,
     "calibration": Calibration,
+    "checkpoint": Checkpoint,
     "candidate-line": CandidateLine,
     "bench": BenchRun,
     "blind-annotation": Annotation,
@@ -89,17 +94,24 @@ FILES: dict[str, Any] = {
     "manifest": Manifest,
     "mcp": McpFile,
     "mcp.lock": McpLock,
+    "mtp-arms": MtpComparison,
+    "mtp-job": MtpTraining,
+    "mtp-provenance": HeadProvenance,
     "noise": Noise,
+    "opd-job": OpdTraining,
     "pipeline": Pipeline,
     "probe": Probe,
     "preference-row": PreferenceRow,
     "proposal": Proposal,
     "replies": Replies,
     "report": Report,
+    "rl-job": RlTraining,
+    "rl-rollout": RolloutLine,
     "rl-task": RlTask,
     "run": RunConfig,
     "sft-job": SftJob,
     "sft-row": SftRow,
+    "sft-training-job": SftTraining,
     "serve": ServeJob,
     "serve-desired": Desired,
     "serve-live": Live,
@@ -107,6 +119,7 @@ FILES: dict[str, Any] = {
     "skill-frontmatter": SkillFrontmatter,
     "tokenised-row": TokenisedRow,
     "tool": Tool,
+    "training-state": TrainingState,
     "trajectory": Trajectory,
     "verdict": Verdict,
 }

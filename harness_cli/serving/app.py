@@ -15,11 +15,11 @@ import msgspec
 from aiohttp import web
 
 from harness_cli.errors import HarnessError, ProviderError, UsageError
-from harness_cli.models.base import Deadline, Policy
+from harness_cli.models.base import Deadline, Policy, Telling
 from harness_cli.records.chat import ChatReply, ChatRequest, Usage
 from harness_cli.serving.admission import Doorkeeper, Refused
 from harness_cli.serving.meters import CONTENT_TYPE, Meters
-from harness_cli.serving.wire import chunks, completion, error_body, request_of
+from harness_cli.serving.wire import chunks, completion, error_body, request_of, role_chunk
 from harness_cli.store.redact import Redactor
 
 PING_S: Final = 5.0
@@ -159,20 +159,26 @@ class ServedPolicy:
         *,
         with_usage: bool,
     ) -> web.StreamResponse:
-        thinking = asyncio.ensure_future(self.policy.complete(asked, Deadline()))
+        began = asyncio.Event()
+        thinking = asyncio.ensure_future(self._complete(asked, began))
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         )
         try:
             # An answer or a failure that comes at once still gets a status of its own.
-            await asyncio.wait({thinking}, timeout=PING_S)
+            await _either(thinking, began)
             if thinking.done():
                 thinking.result()
             await response.prepare(request)
+            told = False
             while not thinking.done():
+                if began.is_set() and not told:
+                    # As SGLang does: the role once the first token is there, and not before.
+                    await response.write(_event(role_chunk(number, self.name, self.policy.id)))
+                    told = True
                 await response.write(b": thinking\n\n")
-                await asyncio.wait({thinking}, timeout=PING_S)
-            await self._send(response, thinking, number, said, with_usage=with_usage)
+                await _either(thinking, None if told else began)
+            await self._send(response, thinking, number, said, with_usage=with_usage, told=told)
             await response.write_eof()
         finally:
             if not thinking.done():
@@ -180,6 +186,12 @@ class ServedPolicy:
                 with contextlib.suppress(asyncio.CancelledError):
                     await thinking
         return response
+
+    async def _complete(self, asked: ChatRequest, began: asyncio.Event) -> ChatReply:
+        """The answer; `began` is set with its first token where the policy tells of it."""
+        if isinstance(self.policy, Telling):
+            return await self.policy.complete(asked, Deadline(), began=began.set)
+        return await self.policy.complete(asked, Deadline())
 
     async def _send(
         self,
@@ -189,6 +201,7 @@ class ServedPolicy:
         said: "_Said",
         *,
         with_usage: bool,
+        told: bool,
     ) -> None:
         try:
             reply = thinking.result()
@@ -200,7 +213,8 @@ class ServedPolicy:
             kind = getattr(exc, "kind", "server_error")
             await response.write(_event(error_body(self._redactor.text(str(exc)), kind, kind)))
             return
-        for chunk in chunks(reply, number=number, served=self.policy.id, with_usage=with_usage):
+        made = chunks(reply, number=number, served=self.policy.id, with_usage=with_usage)
+        for chunk in itertools.islice(made, 1 if told else 0, None):  # the role was told already
             await response.write(_event(chunk))
         await response.write(b"data: [DONE]\n\n")
 
@@ -227,6 +241,20 @@ class ServedPolicy:
 
     async def _close(self, _: web.Application) -> None:
         await self.policy.close()
+
+
+async def _either(thinking: "asyncio.Future[ChatReply]", began: asyncio.Event | None) -> None:
+    """Until the answer, or its first token, or the time for a sign of life."""
+    first = None if began is None else asyncio.ensure_future(began.wait())
+    try:
+        await asyncio.wait(
+            {thinking, *(() if first is None else (first,))},
+            timeout=PING_S,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+    finally:
+        if first is not None:
+            first.cancel()
 
 
 class _Said:

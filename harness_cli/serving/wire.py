@@ -91,6 +91,20 @@ def chunks(
         yield {**head, "choices": [], "usage": usage_of(reply.usage)}
 
 
+def role_chunk(number: int, model: str, served: str) -> dict[str, Any]:
+    """The first chunk of an answer whose rest is still being sampled."""
+    choice = {
+        "index": 0,
+        "delta": {"role": "assistant", "content": None},
+        "finish_reason": None,
+        "logprobs": None,
+    }
+    return {
+        **_head(ChatReply(model=model), "chat.completion.chunk", number, served),
+        "choices": [choice],
+    }
+
+
 def usage_of(usage: Usage) -> dict[str, Any] | None:
     """Token counts in OpenAI's names; null when they are unknown, never zeros."""
     if usage.input_tokens is None or usage.output_tokens is None:

@@ -42,10 +42,13 @@ def weighted_percentile(
     """
     data, w = np.asarray(values, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     order = np.argsort(data, kind="stable")
-    sums = np.cumsum(w[order])
-    at = int(np.searchsorted(sums, q / 100 * sums[-1] - 1e-9 * sums[-1]))
-    kept = data[order]
+    return sorted_percentile(data[order], w[order], q)
+
+
+def sorted_percentile(values: Floats, weights: Floats, q: float) -> float:
+    """`weighted_percentile` of values that are in order already."""
+    sums = np.cumsum(weights)
     # A value of no weight in front of the first weighted one holds nothing.
-    while at < len(kept) - 1 and w[order][at] == 0:
-        at += 1
-    return float(kept[min(at, len(kept) - 1)])
+    first = int(np.searchsorted(sums, 0.0, side="right"))
+    at = int(np.searchsorted(sums, q / 100 * sums[-1] - 1e-9 * sums[-1]))
+    return float(values[min(max(at, first), len(values) - 1)])

@@ -18,12 +18,14 @@ import msgspec
 from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.checkpoint import Checkpoint, ServedAs
-from harness_cli.records.config import CheckpointRef, PolicyConfig
+from harness_cli.records.config import CheckpointRef, DraftSettings, PolicyConfig
 from harness_cli.records.reader import read_json
 
 RECORD: Final = "checkpoint.json"
 PREFIX: Final = "checkpoint:"
 """`--policy checkpoint:NAME` or `checkpoint:FOLDER`."""
+DRAFTED: Final = "+mtp"
+LOSSY: Final = "+mtp-lossy"
 CONFIG: Final = "config.json"
 ADAPTER: Final = "adapter_config.json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -70,6 +72,7 @@ def find_checkpoint(root: Path, reference: str) -> Path:
     Raises `UnknownName` naming what is registered, `BadFile` for a folder that holds no model.
     """
     registered = checkpoints_folder(root) / reference
+    _brought_back(registered)
     if _NAME.fullmatch(reference) and (registered / RECORD).is_file():
         return registered
     folder = root / Path(reference.removeprefix("file://")).expanduser()
@@ -97,10 +100,22 @@ def checkpoints(root: Path) -> list[Checkpoint]:
 
 def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
     """The settings of `--policy checkpoint:REFERENCE`: what its record says, else the defaults."""
+    reference, drafted = _drafted(reference)
     record = read_checkpoint(find_checkpoint(root, reference))
     served = ServedAs() if record is None else record.served
     given = {field: getattr(served, field) for field in served.__struct_fields__}
-    return PolicyConfig(kind="checkpoint", checkpoint=CheckpointRef(uri=reference), **given)
+    checkpoint = CheckpointRef(uri=reference)
+    return PolicyConfig(kind="checkpoint", checkpoint=checkpoint, mtp=drafted, **given)
+
+
+def _drafted(reference: str) -> tuple[str, DraftSettings | None]:
+    """`NAME+mtp` samples with the checkpoint's head, `+mtp-lossy` at TR Table 19's thresholds."""
+    if reference.endswith(LOSSY):
+        settings = DraftSettings(accept_threshold_single=0.5, accept_threshold_acc=0.7)
+        return reference.removesuffix(LOSSY), settings
+    if reference.endswith(DRAFTED):
+        return reference.removesuffix(DRAFTED), DraftSettings()
+    return reference, None
 
 
 def register(root: Path, record: Checkpoint, fill: Callable[[Path], None]) -> Checkpoint:
@@ -131,12 +146,19 @@ def _with_files(record: Checkpoint, files: dict[str, str]) -> Checkpoint:
 
 
 def _replace(part: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    old = target.with_name(f".{target.name}.old")
     if target.exists():
+        shutil.rmtree(old, ignore_errors=True)
         target.rename(old)
     part.rename(target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _brought_back(target: Path) -> None:
+    """Give a checkpoint its name back where a process was killed between the two renames."""
+    old = target.with_name(f".{target.name}.old")
+    if not target.exists() and (old / RECORD).is_file():
+        old.rename(target)
 
 
 def _sync(folder: Path) -> None:

@@ -142,7 +142,14 @@ def run_mtp(
     if job.standin_steps is not None:
         from harness_cli.training.mtp.standin import make_standins
 
-        make_standins(project.root, job.standin_steps, lambda *_: None, seed=job.seed)
+        files = sorted(p for p in project.harness.rglob("*") if p.suffix in (".md", ".yaml", ".j2"))
+        make_standins(
+            project.root,
+            job.standin_steps,
+            lambda *_: None,
+            texts=[p.read_text("utf-8", "replace") for p in files],
+            seed=job.seed,
+        )
     plan = plan_mtp(project, job)
     folder = JobFolder.of(project.root, job.name)
     with locked(folder.lock, what=f"train mtp {job.name}"):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 
 import msgspec
@@ -37,9 +38,9 @@ JOB = MtpTraining(
     rollouts=32,
     new_tokens=24,
     temperature=0.3,
-    steps=50,
+    steps=40,
     batch=8,
-    lr=8e-3,
+    lr=1e-2,
     measured=3,
     threads=1,
     save_every=20,
@@ -54,10 +55,20 @@ roles: {final_judge: grounded}
 
 
 def make_policy(folder, seed, head=False):
+    """A model that says letters in a round of its own, whatever it is asked."""
     make_tokenizer(folder)
     torch.manual_seed(seed)
-    sizes = {"eos_token_id": 258, "pad_token_id": 256, "initializer_range": 0.15}
-    model = Qwen3_5ForCausalLM(config(vocab_size=259, **sizes))
+    model = Qwen3_5ForCausalLM(config(vocab_size=259, eos_token_id=258, pad_token_id=256))
+    draws = random.Random(seed)
+    letters = draws.sample(range(80, 110), 6)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-2)
+    for _ in range(40):
+        turns = [draws.randrange(6) for _ in range(8)]
+        ids = torch.tensor([[10, *((letters * 4)[n : n + 18])] for n in turns])
+        loss = model(input_ids=ids, labels=ids).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
     model.save_pretrained(folder)
     if head:
         part = folder / "h.part"

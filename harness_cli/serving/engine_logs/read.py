@@ -76,6 +76,7 @@ class Reading:
     """Lines that only this server writes."""
     first_foreign: str = ""
     _times: dict[str, float] = field(default_factory=dict)
+    _days: dict[str, float] = field(default_factory=dict)
     _tags: dict[str, int] = field(default_factory=dict)
     _parts: list[Table] = field(default_factory=list)
 
@@ -107,17 +108,20 @@ class Reading:
             values[:, WANTED.index(name)] = np.fromiter(map(float, column), np.float64, count)
         times, ranks = self._times, self._tags
         stamps, tags = list(stamps), list(tags)
+        one_rank = tags.count(tags[0]) == count
         for text in set(stamps):
             if text not in times:
-                times[text] = seconds(text)
-        for text in set(tags):
+                times[text] = self._seconds(text)
+        for text in set(tags[:1] if one_rank else tags):
             if text not in ranks:
                 ranks[text] = self.ranks.setdefault(text.strip(), len(self.ranks))
         self._parts.append(
             Table(
                 np.fromiter(numbers, np.int64, count),
                 np.fromiter(map(times.__getitem__, stamps), np.float64, count),
-                np.fromiter(map(ranks.__getitem__, tags), np.int64, count),
+                np.full(count, ranks[tags[0]])
+                if one_rank
+                else np.fromiter(map(ranks.__getitem__, tags), np.int64, count),
                 np.full(count, shape.decode),
                 values,
             )
@@ -125,6 +129,23 @@ class Reading:
         if len(times) > TIMES:
             times.clear()
         self.formats[shape.label] += count
+
+    def _seconds(self, text: str) -> float:
+        """As `seconds`, days remembered."""
+        if len(text) != 19:
+            return seconds(text)
+        day = self._days.get(text[:10])
+        if day is None:
+            day = self._days[text[:10]] = seconds(text[:10] + " 00:00:00")
+        try:
+            return day + int(text[11:13]) * 3600 + int(text[14:16]) * 60 + int(text[17:])
+        except ValueError:
+            return float("nan")
+
+    def answered(self, statuses: Sequence[str], count: int) -> None:
+        """Access lines: the status of each, empty for other lines."""
+        self.other += count
+        self.statuses.update(filter(None, statuses))
 
     def single(self, number: int, line: Line) -> None:
         """One batch line that has no shape."""
@@ -205,7 +226,7 @@ class _Blocks:
 
     def read(self, start: int, lines: list[str]) -> None:
         """Lines whose first is number `start` of the log."""
-        columns = list(zip(*self._rows(lines), strict=True))
+        columns = self._columns(lines)
         at = 0
         for shape in self.shapes:
             own, here = columns[at : at + shape.width], columns[at]
@@ -214,19 +235,24 @@ class _Blocks:
                 numbers = compress(count_from(start), here)
                 self.reading.add(shape, numbers, [compress(c, here) for c in own], count)
             at += shape.width
-        for number, text in enumerate(columns[at], start):
-            if text:
-                self._rest(number, text)
+        statuses = columns[at]
+        if answered := len(statuses) - statuses.count(""):
+            self.reading.answered(statuses, answered)
+        rest = columns[-1]
+        if rest.count("") < len(rest):
+            for number, text in enumerate(rest, start):
+                if text:
+                    self._rest(number, text)
 
-    def _rows(self, lines: list[str]) -> list[tuple[str, ...]]:
-        """The groups of every line; shapes that are new are learnt, and the block read again."""
+    def _columns(self, lines: list[str]) -> list[tuple[str, ...]]:
+        """Group by group, of every line; new shapes are learnt, and the block read again."""
         text = "".join(lines).removesuffix("\n")
         while True:
-            found = self.pattern.findall(text)
-            # A pattern of one group gives texts, not tuples.
-            rows = found if self.shapes else [(line,) for line in found]
-            if len(self.shapes) >= MOST_SHAPES or not self._learnt(row[-1] for row in rows):
-                return rows
+            columns = list(zip(*self.pattern.findall(text), strict=True))
+            rest = columns[-1]
+            whole = rest.count("") == len(rest) or len(self.shapes) >= MOST_SHAPES
+            if whole or not self._learnt(filter(None, rest)):
+                return columns
 
     def _learnt(self, lines: Iterable[str]) -> bool:
         for raw in lines:

@@ -24,6 +24,11 @@ WANTED: Final = (
 LOOSE: Final = r"[\d.]++"
 """Of a number that nobody needs. Possessive: a line that does not match is not tried otherwise."""
 EXACT: Final = r"\d++(?:\.\d++)?+"
+ANSWERED: Final = (
+    r"(?:\[\d{4}-\d\d-\d\d[ T][\d:.,]++(?: [A-Z][^\]]*+)?\] )?"
+    r"INFO: ++\S++ - \"[A-Z]++ [^\s\"]++ HTTP/[\d.]++\" (\d{3})(?: [^\[\n]*)?$"
+)
+"""uvicorn's line of an answer."""
 _TIME: Final = r"(\d{4}-\d\d-\d\d[ T][\d:.,]++)"
 _TAGS: Final = r"( [A-Z][^\]]*+|)"
 
@@ -79,8 +84,10 @@ def shape_of(raw: str, line: Line) -> Shape | None:
 
 
 def pattern_of(shapes: Sequence[Shape]) -> re.Pattern[str]:
-    """One pattern for whole texts: a match for each line, by its shape or, last group, as it is."""
-    return re.compile("^(?:" + "|".join([*(s.pattern for s in shapes), "(.*)$"]) + ")", re.M)
+    """One pattern for whole texts, a match for each line: by its shape; the status of an access
+    line; or, last group, the line as it is."""
+    parts = [*(s.pattern for s in shapes), ANSWERED, "(.*)$"]
+    return re.compile("^(?:" + "|".join(parts) + ")", re.M)
 
 
 def _value(text: str) -> str:

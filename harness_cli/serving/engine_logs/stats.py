@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harness_cli.records.engine_logs import Convention, LogStats, Spread
 from harness_cli.serving.engine_logs.read import Floats, Reading, Table
-from harness_cli.stats.weighted import weighted_percentile
+from harness_cli.stats.weighted import sorted_percentile
 
 OLD: Final[Convention] = "accept_len/drafts"
 NEW: Final[Convention] = "(accept_len-1)/(drafts-1)"
@@ -85,14 +85,16 @@ def spread(values: Floats, weights: Floats | None) -> Spread | None:
     if not len(data):
         return None
     ones = np.ones(len(data))
+    order = np.argsort(data, kind="stable")
+    data = data[order]
     made = Spread(
         lines=len(data),
         mean=float(data.mean()),
-        p50=weighted_percentile(data, ones, 50),
-        p95=weighted_percentile(data, ones, 95),
-        max=float(data.max()),
+        p50=sorted_percentile(data, ones, 50),
+        p95=sorted_percentile(data, ones, 95),
+        max=float(data[-1]),
     )
-    held = weights[kept] if weights is not None else np.zeros(len(data))
+    held = weights[kept][order] if weights is not None else np.zeros(len(data))
     total = float(held.sum())
     if total <= 0:
         return made
@@ -103,8 +105,8 @@ def spread(values: Floats, weights: Floats | None) -> Spread | None:
         p95=made.p95,
         max=made.max,
         time_mean=float((data * held).sum() / total),
-        time_p50=weighted_percentile(data, held, 50),
-        time_p95=weighted_percentile(data, held, 95),
+        time_p50=sorted_percentile(data, held, 50),
+        time_p95=sorted_percentile(data, held, 95),
         seconds=total,
     )
 

@@ -6,8 +6,9 @@ checkpoint does; `standin-moved` is trained on from that. They say nothing about
 """
 
 import json
-from collections.abc import Callable
-from itertools import islice
+import shutil
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,8 @@ from harness_cli.training.mtp.standin_text import Dialect, turns
 
 END, PAD = "<|im_end|>", "<|endoftext|>"
 SPECIAL: Final = (PAD, "<|im_start|>", END)
-VOCABULARY: Final = 512
+VOCABULARY: Final = 4096
+CONTEXT: Final = 16_384
 BATCH: Final = 16
 LR: Final = 4e-3
 NAMES: Final[dict[str, Dialect]] = {
@@ -42,15 +44,20 @@ Observe = Callable[[str, int, int], None]
 """name, step, steps"""
 
 
-def make_standins(root: Path, steps: int, observe: Observe, *, seed: int = 0) -> None:
-    """Register those of the three checkpoints that are not there yet."""
+def make_standins(
+    root: Path, steps: int, observe: Observe, *, texts: Iterable[str] = (), seed: int = 0
+) -> None:
+    """Register those of the three checkpoints that are not there yet.
+
+    The tokenizer learns from `texts` as well: an agent's prompt should not be all single bytes.
+    """
     quiet()
     before: Checkpoint | None = None
     for name, dialect in NAMES.items():
         folder = checkpoints_folder(root) / name
         known = read_checkpoint(folder) if folder.is_dir() else None
         if known is None:
-            known = _make(root, name, dialect, before, steps, observe, seed)
+            known = _make(root, name, dialect, before, steps, observe, texts, seed)
         before = known
 
 
@@ -61,12 +68,13 @@ def _make(
     before: Checkpoint | None,
     steps: int,
     observe: Observe,
+    texts: Iterable[str],
     seed: int,
 ) -> Checkpoint:
     source = checkpoints_folder(root) / before.name if before else None
 
     def fill(folder: Path) -> None:
-        tokenizer = _tokenizer(folder)
+        tokenizer = _tokenizer(folder, source, texts)
         torch.manual_seed(seed)
         model = load_model(source, dtype="float32") if source else _fresh(tokenizer)
         _learn(model, tokenizer, dialect, steps, lambda n: observe(name, n, steps), seed)
@@ -87,13 +95,17 @@ def _make(
         seed=seed,
         steps=steps,
         created=now(),
-        served=ServedAs(max_tokens=96, context=8192),
+        served=ServedAs(max_tokens=96, context=CONTEXT, pipeline="compact"),
     )
     return register(root, record, fill)
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
-    """A small byte-level BPE, learnt from the text of all dialects, and a ChatML template."""
+def _tokenizer(folder: Path, source: Path | None, texts: Iterable[str]) -> Tokenizer:
+    """A byte-level BPE of all dialects and `texts`, or the source's, and a ChatML template."""
+    if source is not None:
+        for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+            shutil.copyfile(source / name, folder / name)
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
     made = Tokenizer(BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -103,8 +115,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = (" ".join(turn) for d in NAMES.values() for turn in islice(turns(d, 0), 200))
-    made.train_from_iterator(texts, trainer)
+    said = (" ".join(turn) for d in NAMES.values() for turn in islice(turns(d, 0), 200))
+    made.train_from_iterator(chain(said, texts), trainer)
     made.save(str(folder / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -133,7 +145,7 @@ def _fresh(tokenizer: Tokenizer) -> Any:
         linear_num_value_heads=2,
         linear_key_head_dim=32,
         linear_value_head_dim=32,
-        max_position_embeddings=8192,
+        max_position_embeddings=CONTEXT,
         mtp_num_hidden_layers=1,
         tie_word_embeddings=False,
         eos_token_id=tokenizer.token_to_id(END),

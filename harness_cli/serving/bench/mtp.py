@@ -1,0 +1,209 @@
+"""MTP off against on across concurrency: speed-up, the boundary, quality, tool calls (TR Table 17).
+
+    found = compare(off, on, lossy)   # BenchRun lists, one or more runs at each concurrency
+
+Speed-up and P95 are contrasts paired by case (`contrast.py`); several runs at a concurrency are
+several contrasts, of which mean and range are given.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from harness_cli.records.bench import BenchRun
+from harness_cli.serving.bench.contrast import Contrast, contrast
+from harness_cli.serving.bench.figures import Figures, figures
+from harness_cli.stats.paired import Paired, paired
+from harness_cli.stats.percentiles import AcrossRuns, across_runs
+
+NEEDED: Final = 3.0
+"""Rule of three: none of n items worse bounds the share of such items by 3/n at 95 %."""
+Gain = Literal["gains", "unclear", "none"]
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True):
+    """One concurrency: the rows of TR Table 17."""
+
+    concurrency: int
+    off: tuple[Figures, ...]
+    on: tuple[Figures, ...]
+    contrasts: tuple[Contrast, ...]
+    speedup: AcrossRuns | None
+    """Mean decode speed, on / off, of the pairs of runs."""
+    p95: AcrossRuns | None
+    """Wall P95, on / off."""
+    gain: Gain
+    """Whether P95 is better: all of the interval below 1, across it, or no better at all."""
+
+
+class Validity(msgspec.Struct, frozen=True, kw_only=True):
+    """Tool calls that were no valid JSON or did not fit the schema, of all tool calls."""
+
+    arm: str
+    concurrency: int
+    calls: int
+    malformed: int
+    cases_gained: int = 0
+    """Cases with a malformed call under this arm alone."""
+    cases_lost: int = 0
+    p: float | None = None
+
+
+class Quality(msgspec.Struct, frozen=True, kw_only=True):
+    """Scores with MTP on against off on the same items: a verdict, not two bare numbers."""
+
+    arm: str
+    metric: str
+    n: int
+    off: float | None
+    on: float | None
+    difference: Paired
+    margin: float
+    verdict: Literal["non-inferior", "inferior", "inconclusive"]
+
+
+class MtpBench(msgspec.Struct, frozen=True, kw_only=True):
+    """What `harness bench mtp` found."""
+
+    schema: int = 1
+    arm: str
+    off: str
+    on: str
+    levels: tuple[Level, ...]
+    boundary: int | None
+    """The lowest concurrency from which on P95 no longer gains; None where it gained at all."""
+    advice: tuple[str, ...]
+    validity: tuple[Validity, ...] = ()
+    quality: tuple[Quality, ...] = ()
+
+
+def compare(arm: str, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> MtpBench:
+    """`on` against `off` at each concurrency that both were measured at.
+
+    Raises `UsageError` where a pair of runs did not measure the same cases.
+    """
+    levels = tuple(
+        _level(c, _at(off, c), _at(on, c))
+        for c in sorted({r.contract.concurrency for r in off})
+        if _at(on, c)
+    )
+    boundary = _boundary(levels)
+    return MtpBench(
+        arm=arm,
+        off=off[0].contract.policy if off else "",
+        on=on[0].contract.policy if on else "",
+        levels=levels,
+        boundary=boundary,
+        advice=tuple(_advice(levels, boundary)),
+        validity=tuple(v for level in levels for v in _validity(arm, level)),
+    )
+
+
+def quality(
+    arm: str,
+    metric: str,
+    off: Sequence[float],
+    on: Sequence[float],
+    margin: float,
+) -> Quality:
+    """Whether `on` is no worse than `off` by more than `margin`, on scores of the same items.
+
+    Non-inferior: the lower end of the paired interval is above −margin, and where no item is worse
+    there are enough of them to say so. Inferior: its upper end is below −margin.
+    """
+    difference = paired([b - a for a, b in zip(off, on, strict=True)])
+    verdict: Literal["non-inferior", "inferior", "inconclusive"] = "inconclusive"
+    low, high, n = difference.low, difference.high, difference.n
+    if low is not None and high is not None:
+        enough = difference.worse > 0 or n >= NEEDED / margin
+        if low > -margin and enough:
+            verdict = "non-inferior"
+        elif high < -margin:
+            verdict = "inferior"
+    return Quality(
+        arm=arm,
+        metric=metric,
+        n=n,
+        off=sum(off) / n if n else None,
+        on=sum(on) / n if n else None,
+        difference=difference,
+        margin=margin,
+        verdict=verdict,
+    )
+
+
+def _at(runs: Sequence[BenchRun], concurrency: int) -> list[BenchRun]:
+    return [run for run in runs if run.contract.concurrency == concurrency]
+
+
+def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> Level:
+    found = tuple(contrast(a, b) for a, b in zip(off, on, strict=False))
+    ratios = [c.wall_p95 for c in found if c.wall_p95.value is not None]
+    gain: Gain = "unclear"
+    mean = across_runs([r.value for r in ratios if r.value is not None])
+    if mean is None or mean.mean >= 1:
+        gain = "none"
+    elif all(r.high is not None and r.high < 1 for r in ratios):
+        gain = "gains"
+    return Level(
+        concurrency=concurrency,
+        off=tuple(figures(run) for run in off),
+        on=tuple(figures(run) for run in on),
+        contrasts=found,
+        speedup=across_runs([c.decode.value for c in found if c.decode.value is not None]),
+        p95=mean,
+        gain=gain,
+    )
+
+
+def _boundary(levels: Sequence[Level]) -> int | None:
+    """From the top: the levels that do not gain; a level that may gain ends them."""
+    boundary = None
+    for level in reversed(levels):
+        if level.gain != "none":
+            break
+        boundary = level.concurrency
+    return boundary
+
+
+def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
+    """What to do at the boundary (TR App. F.1): MTP is a latency optimisation, no capacity."""
+    if not levels:
+        return ["no concurrency was measured with both"]
+    said = []
+    unclear = [level.concurrency for level in levels if level.gain == "unclear"]
+    if boundary is None:
+        top = levels[-1].concurrency
+        said.append(f"keep MTP up to C={top}, the highest measured: P95 was no worse anywhere")
+    elif boundary == levels[0].concurrency:
+        said.append("P95 gains nowhere: serve without MTP, or train the head (harness train mtp)")
+    else:
+        said += [
+            f"from C={boundary} on P95 no longer gains: admit fewer requests to a replica and add "
+            "replicas (serve.yaml `admission.per_replica`, `replicas`)",
+            "or let the server draft less in larger batches: `mtp.adaptive` "
+            "(--speculative-adaptive, SGLang 0.5.11 and later)",
+        ]
+    if unclear:
+        listed = ", ".join(f"C={c}" for c in unclear)
+        said.append(f"at {listed} the interval of P95 holds 1: more cases or runs would tell")
+    return said
+
+
+def _validity(arm: str, level: Level) -> list[Validity]:
+    found = []
+    for name, numbers in (("mtp off", level.off), (arm, level.on)):
+        pairs = [c.malformed for c in level.contrasts] if name == arm else []
+        found.append(
+            Validity(
+                arm=name,
+                concurrency=level.concurrency,
+                calls=sum(f.tool_calls for f in numbers),
+                malformed=sum(f.malformed_calls for f in numbers),
+                cases_gained=sum(m.gained for m in pairs),
+                cases_lost=sum(m.lost for m in pairs),
+                p=min((m.p for m in pairs), default=None),
+            )
+        )
+    return found

@@ -1,0 +1,145 @@
+"""MTP off against on by hand: the boundary, the advice, quality with a verdict, the tables."""
+
+import json
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_bench_numbers import call, request, run
+
+from harness_cli.errors import UsageError
+from harness_cli.serving.bench.mtp import compare, quality
+from harness_cli.serving.bench.mtp_tables import across_concurrency, chart, page, validities
+from harness_cli.serving.bench.tables import markdown
+
+
+def runs(walls, speeds, *, name, malformed=0, repeat=1, noise=0.0):
+    """One run a concurrency: 40 cases of that wall time and decode speed."""
+    made = []
+    for n in range(repeat):
+        for level, (wall, speed) in enumerate(zip(walls, speeds, strict=True)):
+            requests = [
+                request(
+                    case,
+                    call(0.5 + 100 / speed, 0.5, 100),
+                    wall=wall * (1 + noise * ((case * 7 + n) % 11 - 5) / 5),
+                    malformed_calls=1 if case < malformed else 0,
+                )
+                for case in range(40)
+            ]
+            made.append(run(requests, run=f"{name}-{level}-{n}", concurrency=2**level, policy=name))
+    return made
+
+
+OFF = runs([9.0, 10.0, 11.0, 18.0], [160.3, 129.2, 99.7, 59.0], name="off", noise=0.05)
+
+
+def test_table_17_comes_out_with_its_boundary_and_advice():
+    """TR Table 17's numbers: gains at 1 and 2, no better P95 from 4 on."""
+    on = runs([8.1, 9.0, 12.4, 20.3], [271.4, 196.2, 126.6, 70.2], name="on", noise=0.05)
+    found = compare("mtp on", OFF, on)
+    assert [round(v.speedup.mean, 2) for v in found.levels] == [1.69, 1.52, 1.27, 1.19]
+    assert [v.gain for v in found.levels] == ["gains", "gains", "none", "none"]
+    assert found.boundary == 4
+    said = " ".join(found.advice)
+    assert "from C=4 on" in said
+    assert "replicas" in said
+    assert "--speculative-adaptive" in said
+    table = markdown(across_concurrency([found]))
+    assert "160.30→271.40" in table
+    assert "1.69× [1.69, 1.69]" in table
+    assert "100.0→100.0%" in table
+
+
+@pytest.mark.parametrize(
+    ("walls", "boundary", "word"),
+    [
+        ([8, 9, 10, 17], None, "keep MTP up to C=8"),
+        ([9.5, 11, 12, 19], 1, "P95 gains nowhere"),
+        ([8, 12, 10, 17], None, "keep MTP up to C=8"),  # one bad level below good ones is no end
+        ([8, 9, 10, 19], 8, "from C=8 on"),
+    ],
+)
+def test_the_boundary_is_where_p95_stops_gaining_for_good(walls, boundary, word):
+    found = compare("mtp on", OFF, runs(walls, [200] * 4, name="on", noise=0.05))
+    assert found.boundary == boundary
+    assert word in " ".join(found.advice)
+
+
+def test_a_gain_within_the_noise_is_said_to_be_unclear():
+    off = runs([9.0], [100], name="off", noise=0.6)
+    on = runs([8.95], [100], name="on", noise=0.61)
+    found = compare("mtp on", off, on)
+    assert found.levels[0].gain in ("unclear", "none")
+    if found.levels[0].gain == "unclear":
+        assert "holds 1" in " ".join(found.advice)
+
+
+def test_several_runs_give_a_mean_and_a_range_of_speed_ups():
+    off = runs([9.0], [100], name="off", repeat=3)
+    on = [
+        one
+        for n, speed in enumerate((150, 160, 170))
+        for one in runs([8.0], [speed], name=f"on{n}")
+    ]
+    found = compare("mtp on", off, on).levels[0]
+    assert len(found.contrasts) == 3
+    assert (found.speedup.mean, found.speedup.runs) == (pytest.approx(1.6), 3)
+    assert found.speedup.low == pytest.approx(1.5)
+
+
+def test_tool_calls_that_drafting_spoilt_are_counted_by_case():
+    """vLLM #35615: parameters lost with two or more drafts."""
+    found = compare("mtp on", OFF[:1], runs([8], [200], name="on", malformed=6))
+    off, on = found.validity
+    assert (off.malformed, on.malformed, on.cases_gained, on.cases_lost) == (0, 6, 6, 0)
+    assert on.p == pytest.approx(2 * 0.5**6)
+    assert "| mtp on | 1 | 0 | 6 | 6 | 0 |" in markdown(validities(found.validity))
+
+
+def test_other_cases_are_not_compared():
+    put = msgspec.structs.replace
+    other = [put(r, contract=put(r.contract, cases_digest="x")) for r in OFF]
+    with pytest.raises(UsageError, match="differ in cases digest"):
+        compare("mtp on", OFF, other)
+    assert compare("mtp on", OFF, []).advice == ("no concurrency was measured with both",)
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "margin", "verdict"),
+    [
+        ([1.0] * 200, [1.0] * 200, 0.02, "non-inferior"),
+        ([1.0] * 50, [1.0] * 50, 0.02, "inconclusive"),  # none of 50 worse says: below 6 %
+        ([1.0] * 100, [1.0] * 60 + [0.0] * 40, 0.02, "inferior"),
+        ([1.0] * 100, [1.0] * 97 + [0.0] * 3, 0.02, "inconclusive"),
+        ([0.5] * 1000, [0.5] * 990 + [1.0] * 6 + [0.0] * 4, 0.02, "non-inferior"),
+        ([], [], 0.02, "inconclusive"),
+    ],
+)
+def test_quality_is_a_verdict_and_not_two_bare_numbers(off, on, margin, verdict):
+    assert quality("mtp on", "avg", off, on, margin).verdict == verdict
+
+
+GRADES = st.sampled_from([0, 0.5, 1])
+
+
+@given(st.lists(st.tuples(GRADES, GRADES), min_size=1, max_size=60))
+def test_the_two_verdicts_are_never_both_possible(pairs):
+    off, on = [a for a, _ in pairs], [b for _, b in pairs]
+    found = quality("mtp on", "avg", off, on, 0.05)
+    if found.verdict == "non-inferior":
+        assert found.difference.low > -0.05
+    if found.verdict == "inferior":
+        assert found.on < found.off
+
+
+def test_the_page_and_the_chart_hold_every_number():
+    found = compare("mtp on <1>", OFF, runs([8, 9, 12, 20], [200, 190, 120, 70], name="on"))
+    drawn = ElementTree.fromstring(chart(found))
+    assert len(drawn.findall("{*}polyline")) == 4
+    assert len(drawn.findall("{*}circle")) == 16
+    assert "C=8: decode 59.0→70.0" in drawn.find("{*}desc").text
+    assert "## MTP across concurrency" in page([found])
+    assert json.loads(msgspec.json.encode(found))["boundary"] == 4
