@@ -32,6 +32,13 @@ extra: $(STAMP)
 	grep '^torch==' requirements/$(EXTRA).txt | xargs -r $(BIN)/python -m pip install --quiet --disable-pip-version-check
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/$(EXTRA).txt
 
+# An environment of verl's own, for HARNESS_VERL_PYTHON=.verl/bin/python; docs/scale_out.md.
+.PHONY: verl
+verl: requirements/verl.txt
+	test -x .verl/bin/python || $(PY) -m venv .verl
+	grep '^torch==' requirements/verl.txt | xargs .verl/bin/python -m pip install --quiet --disable-pip-version-check
+	.verl/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/verl.txt
+
 demo: $(STAMP)
 	$(BIN)/harness demo
 

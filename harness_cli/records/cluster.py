@@ -52,7 +52,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     context: AtLeastOne = 1
     """Context parallelism (Megatron), sequence parallelism by Ulysses (FSDP)."""
     experts: AtLeastOne = 1
-    """Expert parallelism of trainer (Megatron) and sampler: mixtures of experts alone."""
+    """Expert parallelism of the trainer (Megatron), for mixtures of experts; the sampler then lays
+    its experts over `serve_tensor` ranks."""
     replay_routing: bool = False
     """Train a mixture of experts with the routing that was sampled (Megatron)."""
     serve_tensor: AtLeastOne = 1

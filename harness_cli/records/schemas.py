@@ -18,6 +18,7 @@ from harness_cli.records.calibration import Calibration, CandidateLine
 from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.cluster import Cluster
 from harness_cli.records.config import ProjectConfig
 from harness_cli.records.diagnosis import Diagnosis, FailureClass, Proposal
 from harness_cli.records.episode import EpisodeRecord
@@ -29,9 +30,11 @@ from harness_cli.records.mtp import HeadProvenance, MtpComparison, MtpTraining
 from harness_cli.records.noise import Noise
 from harness_cli.records.probe import Probe
 from harness_cli.records.rl_job import RlTraining, RolloutLine
+from harness_cli.records.room import RoomCard
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.serve_job import Desired, Live, ServeJob
 from harness_cli.records.served import Served
+from harness_cli.records.study import ArmScore, ArmTime, Study
 from harness_cli.records.training import (
     DataCard,
     LeftOut,
@@ -78,6 +81,7 @@ FILES: dict[str, Any] = {
     "blind-sheet": BlindSheet,
     "catalogue": Catalogue,
     "channel": Channel,
+    "cluster": Cluster,
     "data-card": DataCard,
     "data-left-out": LeftOut,
     "diagnosis": Diagnosis,
@@ -108,6 +112,7 @@ FILES: dict[str, Any] = {
     "rl-job": RlTraining,
     "rl-rollout": RolloutLine,
     "rl-task": RlTask,
+    "room": RoomCard,
     "run": RunConfig,
     "sft-job": SftJob,
     "sft-row": SftRow,
@@ -117,6 +122,9 @@ FILES: dict[str, Any] = {
     "serve-live": Live,
     "served": Served,
     "skill-frontmatter": SkillFrontmatter,
+    "study": Study,
+    "study-score": ArmScore,
+    "study-time": ArmTime,
     "tokenised-row": TokenisedRow,
     "tool": Tool,
     "training-state": TrainingState,

@@ -34,7 +34,7 @@ from harness_cli.training.scale.verl_overrides import GROUPS
 from harness_cli.training.scale.verl_rows import MaskedRows
 
 TWO = Cluster(gpus=2, prompt_tokens=2048, response_tokens=2048)
-MEGATRON = msgspec.structs.replace(TWO, strategy="megatron", tensor=2, experts=2)
+MEGATRON = msgspec.structs.replace(TWO, strategy="megatron", tensor=2, experts=2, serve_tensor=2)
 
 
 @pytest.fixture(scope="module")

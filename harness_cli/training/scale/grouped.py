@@ -14,6 +14,7 @@ import msgspec
 import torch
 
 from harness_cli.errors import UsageError
+from harness_cli.records.room import RoomCard
 from harness_cli.training.advantages import FLOOR, FinalStep, Std
 from harness_cli.training.rewards import (
     COLUMNS,
@@ -52,6 +53,11 @@ class Placed:
     group: str
     rollout: int
     note: RowNote | None
+
+
+def penalty_of(card: RoomCard) -> CotPenalty:
+    """The card's penalty as the arithmetic takes it."""
+    return CotPenalty(int(card.penalty.low), int(card.penalty.high), card.penalty.weight)
 
 
 def note_of(value: Any) -> RowNote:

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -23,15 +23,14 @@ from harness_cli.harness.load import load_folder
 from harness_cli.judges.base import Judge
 from harness_cli.judges.rewards.open import reward_judge
 from harness_cli.models.base import Policy
-from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import write_atomic, write_json
 from harness_cli.records.chat import Generation
 from harness_cli.records.item import Item
 from harness_cli.records.reader import dump_yaml, parse_json, read_json
-from harness_cli.records.rl_job import Penalty, Rooms
+from harness_cli.records.room import RoomCard
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.live.shop import open_shop
-from harness_cli.simulator.live.states import POOL, Draws, augmented_by
+from harness_cli.simulator.live.states import Draws, augmented_by
 from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import FILE, Project
 from harness_cli.training.playing import (
@@ -42,51 +41,10 @@ from harness_cli.training.playing import (
     Playground,
     RoomsGround,
 )
-from harness_cli.training.rewards import CotPenalty
 
 CARD: Final = "room.json"
 ITEMS: Final = "items.jsonl"
 HARNESS: Final = "harness"
-
-
-class RoomCard(msgspec.Struct, frozen=True, kw_only=True):
-    """`room.json`."""
-
-    schema: int = 1
-    name: str
-    harness: str
-    """Id of the base state."""
-    catalogue: str
-    """Digest of the catalogue."""
-    rooms: Rooms | None = None
-    """Live rooms that tasks come from; items where there are none."""
-    seed: int = 0
-    augmented: float = 0.0
-    """Share of groups that run under an augmented state."""
-    pool: int = POOL
-    recipe: Recipe = Recipe()
-    judge: str | None = None
-    """Reward judge; the project's role `reward_judge`, else rewards by rule."""
-    pipeline: str = "default"
-    new_tokens: int = 512
-    """Of one answer."""
-    context: int = 16_384
-    """Tokens of a whole conversation."""
-    temperature: float = 1.0
-    penalty: Penalty = Penalty()
-    final: Literal["group", "batch", "none"] = "group"
-    std: Literal["population", "sample"] = "population"
-    spread: float = 0.01
-    truncated: Literal["keep", "drop"] = "keep"
-    rows: Literal["segments", "whole"] = "segments"
-    """Two rows a rollout for reinforcement, one for distillation."""
-    one_version: bool = True
-    """The trainer waits: all of a rollout is sampled under the same weights."""
-
-    @property
-    def cot(self) -> CotPenalty:
-        """The penalty as the arithmetic takes it."""
-        return CotPenalty(int(self.penalty.low), int(self.penalty.high), self.penalty.weight)
 
 
 @dataclass

@@ -26,6 +26,7 @@ from harness_cli.records.item import Item
 from harness_cli.records.mtp import MtpTraining
 from harness_cli.records.reader import dump_yaml, read_yaml
 from harness_cli.records.rl_job import RlTraining
+from harness_cli.records.room import RoomCard
 from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingJob
 from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import Project
@@ -34,7 +35,7 @@ from harness_cli.training.opening import open_base, open_tools, vocabulary_of
 from harness_cli.training.prompts import read_prompts
 from harness_cli.training.scale.from_jobs import head_plan, opd_plan, rl_plan, sft_plan
 from harness_cli.training.scale.parquet import write_rows
-from harness_cli.training.scale.room import Room, RoomCard, harness_files, write_room
+from harness_cli.training.scale.room import Room, harness_files, write_room
 from harness_cli.training.scale.submit import ENV_FILE, shell_script, submit_words
 from harness_cli.training.scale.verl_overrides import (
     head_overrides,

@@ -19,7 +19,7 @@ from harness_cli.errors import HarnessError, UsageError
 from harness_cli.training.playing import Place
 from harness_cli.training.rewards import COLUMNS, reward_row
 from harness_cli.training.rollouts import Rollout, rollout_of
-from harness_cli.training.scale.grouped import FIELD, RowNote
+from harness_cli.training.scale.grouped import FIELD, RowNote, penalty_of
 from harness_cli.training.scale.room import Room
 from harness_cli.training.scale.segment_rows import EngineRow, segment_rows, whole_rows
 from harness_cli.training.scale.server_policy import NAME, Sampled, ServerPolicy, reader_of
@@ -52,7 +52,7 @@ class HarnessAgentLoop(AgentLoopBase):  # type: ignore[misc]
         scores = await self._room.scores(played)
         card = self._room.card
         left_out = made.broken or (made.truncated and card.truncated == "drop")
-        line = reward_row({} if left_out else scores, made.cot, card.cot)
+        line = reward_row({} if left_out else scores, made.cot, penalty_of(card))
         first, last = policy.span
         note = RowNote(
             segment="",

@@ -210,7 +210,8 @@ def _sampler(plan: RlPlan | OpdPlan | HeadPlan, cluster: Cluster, rollouts: int)
         f"{rollout}.max_model_len={longest}",
         f"{rollout}.gpu_memory_utilization={cluster.memory}",
         f"{rollout}.tensor_model_parallel_size={cluster.serve_tensor}",
-        f"{rollout}.expert_parallel_size={cluster.experts}",
+        # verl wants the sampler's experts over all of its tensor-parallel ranks, or whole.
+        f"{rollout}.expert_parallel_size={cluster.serve_tensor if cluster.experts > 1 else 1}",
         f"{rollout}.multi_turn.enable=true",
         f"{rollout}.agent.num_workers={cluster.workers}",
         f"{rollout}.agent.default_agent_loop=harness",

@@ -23,9 +23,17 @@ from verl.workers.utils.padding import response_to_nested
 
 from harness_cli.errors import HarnessError, UsageError
 from harness_cli.records.reader import read_json
-from harness_cli.training.scale.grouped import FIELD, Placed, note_of, row_advantages
-from harness_cli.training.scale.room import CARD, RoomCard
+from harness_cli.records.room import RoomCard
+from harness_cli.training.scale.grouped import (
+    FIELD,
+    Placed,
+    note_of,
+    penalty_of,
+    row_advantages,
+)
 
+CARD: Final = "room/room.json"
+"""In the job's folder, which is the working folder of every process."""
 LEAST: Final = 0.5
 """Share of the rollouts asked for below which a batch is not trained: verl pads what failed and
 goes on, with nothing if need be."""
@@ -52,7 +60,7 @@ class GdpoBySegment:
                 "KL inside the reward would not reach GDPO's advantages",
                 hint="actor.use_kl_loss=true is KL as METHODS §6 has it",
             )
-        self._card = read_json(Path("room", CARD), RoomCard, name=f"room/{CARD}")
+        self._card = read_json(Path(CARD), RoomCard, name=CARD)
         super().__init__(config=config, **kwargs)  # type: ignore[call-arg]
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -65,7 +73,7 @@ class GdpoBySegment:
         values, dropped = row_advantages(
             rows,
             group,
-            card.cot,
+            penalty_of(card),
             final=card.final,
             std=card.std,
             floor=card.spread,
