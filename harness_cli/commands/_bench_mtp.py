@@ -34,6 +34,7 @@ from harness_cli.store.runs import RunStore
 if TYPE_CHECKING:
     from harness_cli.records.bench import BenchRun
 
+MARGIN: Final = 0.02
 METRICS: Final = ("accuracy", "effectiveness", "avg")
 
 
@@ -50,7 +51,6 @@ class AskedMtp:
     limit: int | None
     warm_up: int
     quality: str | None
-    margin: float
     folder: Path | None
 
 
@@ -66,19 +66,17 @@ class Side:
 
 def bench_mtp(project: Project, asked: AskedMtp, *, as_json: bool, quiet: bool) -> None:
     """Measure every arm at every concurrency in turns, then compare."""
-    if not 0 < asked.margin < 1:
-        raise UsageError(f"--margin {asked.margin:g}: a share between 0 and 1")
+    scored_on = None if asked.quality is None else on_which(asked.quality)
     levels = levels_of(asked.concurrency)
     names = _arms(asked)
     with ExitStack() as stack:
         sides = [_side(project, stack, label, name, max(levels)) for label, name in names]
         made = _measured(project, asked, sides, levels, quiet=quiet or as_json)
-        scored = {side.label: _scores(side, asked, quiet=quiet or as_json) for side in sides}
-    off = made[sides[0].label]
-    found = [
-        _with_quality(compare(side.label, off, made[side.label]), scored, sides[0], asked)
-        for side in sides[1:]
-    ]
+        found = [compare(s.label, made[sides[0].label], made[s.label]) for s in sides[1:]]
+        if scored_on is not None:
+            evalset, margin = scored_on
+            scored = {s.label: _scores(s, evalset, asked, quiet=quiet or as_json) for s in sides}
+            found = [_with_quality(b, scored[sides[0].label], scored[b.arm], margin) for b in found]
     _keep(asked.folder, found)
     if as_json:
         emit_json({"mtp": found})
@@ -143,32 +141,39 @@ def _measured(
     return made
 
 
-def _scores(side: Side, asked: AskedMtp, *, quiet: bool) -> dict[str, dict[str, float | None]]:
-    """Item → its scores under an arm; nothing where no quality was asked for."""
-    if asked.quality is None:
-        return {}
+def on_which(text: str) -> tuple[str, float]:
+    """`EVALSET` or `EVALSET@MARGIN`. Raises `UsageError` for a margin that is no share."""
+    name, at, told = text.partition("@")
+    try:
+        margin = float(told) if at else MARGIN
+    except ValueError:
+        margin = 0.0
+    if not 0 < margin < 1:
+        raise UsageError(f"--quality {text}: the margin is a share between 0 and 1")
+    return name, margin
+
+
+Scores = dict[str, dict[str, float | None]]
+"""Item → its scores."""
+
+
+def _scores(side: Side, evalset: str, asked: AskedMtp, *, quiet: bool) -> Scores:
     from harness_cli.commands._progress import progress
     from harness_cli.evaluation.engine import evaluate
     from harness_cli.evaluation.plan import EvalOptions
 
     options = EvalOptions(
-        evalset=asked.quality, policy=side.policy, limit=asked.limit, command=tuple(sys.argv[1:])
+        evalset=evalset, policy=side.policy, limit=asked.limit, command=tuple(sys.argv[1:])
     )
     if not quiet:
-        note(f"quality of {side.label} on {asked.quality}")
+        note(f"quality of {side.label} on {evalset}")
     with progress(quiet=quiet) as observe:
         outcome = asyncio.run(evaluate(side.project, options, observe=observe))
     return {result.item_id: dict(result.scores) for result in outcome.run.results()}
 
 
-def _with_quality(
-    bench: MtpBench,
-    scored: dict[str, dict[str, dict[str, float | None]]],
-    off: Side,
-    asked: AskedMtp,
-) -> MtpBench:
+def _with_quality(bench: MtpBench, before: Scores, after: Scores, margin: float) -> MtpBench:
     checks: list[Quality] = []
-    before, after = scored[off.label], scored[bench.arm]
     for metric in METRICS:
         pairs = [
             (x, y)
@@ -179,7 +184,7 @@ def _with_quality(
         ]
         if pairs:
             a, b = [x for x, _ in pairs], [y for _, y in pairs]
-            checks.append(quality(bench.arm, metric, a, b, asked.margin))
+            checks.append(quality(bench.arm, metric, a, b, margin))
     return msgspec.structs.replace(bench, quality=tuple(checks))
 
 

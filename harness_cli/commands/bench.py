@@ -85,10 +85,13 @@ def mtp(
         int | None, typer.Option(min=1, help="The first cases only, warm-ups included.")
     ] = None,
     warm_up: Annotated[int, typer.Option(min=0, help="First cases left out.")] = 10,
+    evalset: Annotated[str, typer.Option(help="Its cases.")] = "deploy_replay",
     quality: Annotated[
-        str | None, typer.Option(metavar="EVALSET", help="Score both on it as well.")
+        str | None,
+        typer.Option(
+            metavar="EVALSET[@MARGIN]", help="Score all arms on it; a loss of 0.02 is none yet."
+        ),
     ] = None,
-    margin: Annotated[float, typer.Option(help="Loss of a score that is no loss yet.")] = 0.02,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for tables and charts.")
     ] = None,
@@ -106,11 +109,10 @@ def mtp(
         lossy=lossy,
         concurrency=concurrency,
         runs=runs,
-        evalset="deploy_replay",
+        evalset=evalset,
         limit=limit,
         warm_up=warm_up,
         quality=quality,
-        margin=margin,
         folder=None if output is None else directory / output,
     )
     bench_mtp(Project.find(directory), asked, as_json=as_json, quiet=quiet)

@@ -35,6 +35,7 @@ from harness_cli.records.config import PolicyConfig
 from harness_cli.store.checkpoints import digest_of, find_checkpoint
 
 if TYPE_CHECKING:
+    from harness_cli.models.checkpoint_drafting import DraftCounts
     from harness_cli.models.checkpoint_model import CheckpointModel, Row
 
 TOGETHER: Final = 16
@@ -81,6 +82,11 @@ class CheckpointPolicy:
                 f"policy `{self.name}`: the chat template `{self._template.name}` knows no tools",
                 hint="`template:` names one that does; for SmolLM2 trl:qwen2_5_training",
             )
+
+    @property
+    def draft_counts(self) -> "DraftCounts | None":
+        """How drafting went since the weights were read; None where nothing is drafted."""
+        return getattr(self._model, "counts", None)
 
     def swap(self, model: Any, *, version: str, digest: str | None = None) -> None:
         """Sample from other weights from the next batch on: a torch module of the same tokenizer.

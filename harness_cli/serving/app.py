@@ -18,7 +18,7 @@ from harness_cli.errors import HarnessError, ProviderError, UsageError
 from harness_cli.models.base import Deadline, Policy, Telling
 from harness_cli.records.chat import ChatReply, ChatRequest, Usage
 from harness_cli.serving.admission import Doorkeeper, Refused
-from harness_cli.serving.meters import CONTENT_TYPE, Meters
+from harness_cli.serving.meters import CONTENT_TYPE, Meters, drafting_text
 from harness_cli.serving.wire import chunks, completion, error_body, request_of, role_chunk
 from harness_cli.store.redact import Redactor
 
@@ -85,6 +85,7 @@ class ServedPolicy:
         text = self.meters.text(
             model=self.name, running=door.running, waiting=door.waiting, refused=door.refused
         )
+        text += drafting_text(self.name, getattr(self.policy, "draft_counts", None))
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def model_info(self, _: web.Request) -> web.Response:

@@ -1,7 +1,7 @@
 """What a served policy counted, as Prometheus reads it (text exposition format 0.0.4)."""
 
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
 from harness_cli.records.chat import Usage
 
@@ -68,3 +68,24 @@ class Meters:
 
 def _one(name: str, kind: str, label: str, value: int) -> list[str]:
     return [f"# TYPE harness:{name} {kind}", f"harness:{name}{{{label}}} {value}"]
+
+
+class Drafted(Protocol):
+    """What a policy that drafts counts (`models.checkpoint_drafting.DraftCounts`)."""
+
+    passes: int
+    drafted: int
+    accepted: int
+
+
+def drafting_text(model: str, counts: Drafted | None) -> str:
+    """The counters of speculation, empty where nothing is drafted."""
+    if counts is None:
+        return ""
+    label = f'model_name="{model}"'
+    lines = [
+        *_one("spec_verify_calls_total", "counter", label, counts.passes),
+        *_one("spec_draft_tokens_total", "counter", label, counts.drafted),
+        *_one("spec_accepted_tokens_total", "counter", label, counts.accepted),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,15 +1,22 @@
 """MTP off against on by hand: the boundary, the advice, quality with a verdict, the tables."""
 
+import asyncio
 import json
+import threading
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from bench_endpoint import Endpoint, project_at, serving
 from hypothesis import given
 from hypothesis import strategies as st
 from test_bench_numbers import call, request, run
+from typer.testing import CliRunner
 
+from harness_cli.commands._bench_mtp import on_which
 from harness_cli.errors import UsageError
+from harness_cli.main import app
 from harness_cli.serving.bench.mtp import compare, quality
 from harness_cli.serving.bench.mtp_tables import across_concurrency, chart, page, validities
 from harness_cli.serving.bench.tables import markdown
@@ -143,3 +150,58 @@ def test_the_page_and_the_chart_hold_every_number():
     assert "C=8: decode 59.0→70.0" in drawn.find("{*}desc").text
     assert "## MTP across concurrency" in page([found])
     assert json.loads(msgspec.json.encode(found))["boundary"] == 4
+
+
+@contextmanager
+def endpoint(**habits):
+    """An endpoint in a thread of its own; its address."""
+    loop, found = asyncio.new_event_loop(), {}
+    up = threading.Event()
+
+    async def serve():
+        found["end"] = asyncio.Event()
+        async with serving(Endpoint(**habits)) as url:
+            found["url"] = url
+            up.set()
+            await found["end"].wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert up.wait(20)
+        yield found["url"]
+    finally:
+        loop.call_soon_threadsafe(found["end"].set)
+        thread.join(20)
+        loop.close()
+
+
+def test_from_the_command_line_two_endpoints_are_measured_in_turns(tmp_path):
+    with endpoint(decode_s=0.12) as slow, endpoint(decode_s=0.04) as fast:
+        project = project_at(tmp_path / "p", slow)
+        file = project.root / "harness.yaml"
+        text = file.read_text()
+        told = json.loads(text) if text.startswith("{") else None
+        if told is None:
+            told = msgspec.yaml.decode(file.read_bytes())
+        told["policies"]["drafts"] = told["policies"]["stub"] | {"base_url": f"{fast}"}
+        file.write_bytes(msgspec.yaml.encode(told))
+        words = "bench mtp stub --on drafts -c 1,4 --evalset bench --warm-up 2 -o out --json"
+        done = CliRunner().invoke(app, [*words.split(), "-C", str(project.root)])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["mtp"]
+    assert [level["concurrency"] for level in found["levels"]] == [1, 4]
+    for level in found["levels"]:
+        assert 1.5 < level["speedup"]["mean"] < 4.5
+        assert level["gain"] == "gains"
+    assert found["boundary"] is None
+    made = {p.name for p in (project.root / "out").iterdir()}
+    assert made == {"mtp.json", "mtp.md", "mtp-on.svg"}
+
+
+@pytest.mark.parametrize("text", ["qa@", "qa@2", "qa@-0.1", "qa@x"])
+def test_a_margin_is_a_share(text):
+    assert on_which("qa@0.05") == ("qa", 0.05)
+    assert on_which("qa") == ("qa", 0.02)
+    with pytest.raises(UsageError):
+        on_which(text)

@@ -18,6 +18,7 @@ from harness_cli.models.mtp_stitch import stitch
 from harness_cli.models.weights_write import write_safetensors
 from harness_cli.records.chat import ChatRequest
 from harness_cli.serving.app import ServedPolicy
+from harness_cli.serving.engine_logs.metrics import metrics_stats
 from harness_cli.store.checkpoints import checkpoint_policy
 
 
@@ -95,7 +96,11 @@ def test_the_role_is_streamed_with_the_first_token_and_not_before(root):
         async with TestClient(TestServer(ServedPolicy(policy, "p").app())) as client:
             answer = await client.post("/v1/chat/completions", json=body)
             assert answer.status == 200
-            return (await answer.text()).split("\n\n")
+            told = (await answer.text()).split("\n\n")
+            counted = metrics_stats("own", await (await client.get("/metrics")).text())
+            assert counted.passes == policy.draft_counts.passes > 0
+            assert counted.accept_len == policy.draft_counts.accept_length
+            return told
 
     events = [t.removeprefix("data: ") for t in asyncio.run(ask())]
     told = [json.loads(t) for t in events if t.startswith("{")]
