@@ -10,7 +10,7 @@ from harness_cli.records.bounds import AtLeastOne, Count
 class TinyBase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A base made here (`training/tiny`)."""
 
-    steps: AtLeastOne = 1600
+    steps: AtLeastOne = 2000
     seed: int = 1
 
 

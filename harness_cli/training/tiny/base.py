@@ -36,7 +36,7 @@ PATIENCE: Final = 300
 class Settings:
     """How long and how fast."""
 
-    steps: int = 2200
+    steps: int = 2000
     tokens: int = 4000
     """Of one step, about; half of them before chats are read."""
     lr: float = 2e-3

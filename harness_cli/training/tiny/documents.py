@@ -218,7 +218,7 @@ class Writer:
     def routing(self, level: int) -> list[Piece]:
         """A chat of many requests, each answered by loading the page that fits it."""
         count, words, fillers = LEVELS[level]
-        skills = self.entries(self.draw.randrange(count - 2, count + 1), words)
+        skills = self.entries(self.draw.randrange(max(2, count - 2), count + 1), words)
         tools = self.entries(self.draw.randrange(1, 6), self.draw.randrange(1, 4), "_")
         loader, parameter = self.name().replace("-", "_"), self.draw.choice(_SKILL_NAMES)
         lines = "".join(f'\n- {self.described(e)} -> "{e.name}"' for e in skills)
