@@ -131,6 +131,6 @@ def _table(found: Sequence[Means]) -> str:
 STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}"
     "figure{margin:1rem 0}table{border-collapse:collapse}"
-    "td,th{padding:.2rem .8rem;text-align:right}td:first-child{text-align:left}@media(prefers-color-scheme:dark)"
-    "{body{background:#111;color:#ddd}}"
+    "td,th{padding:.2rem .8rem;text-align:right}td:first-child{text-align:left}"
+    "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}"
 )

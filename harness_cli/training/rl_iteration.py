@@ -45,6 +45,12 @@ class Hat:
         """The job's clip range."""
         return Clip(self.job.epsilon_low, self.job.epsilon_high)
 
+    def unscored(self, one: Collected) -> str:
+        """Why a rollout has no rewards, where it has none or may not have them."""
+        if self.job.truncated == "drop" and one.rollout.truncated:
+            return f"cut off at `new_tokens: {self.job.new_tokens}`"
+        return one.unscored
+
     def rows(self) -> list[list[float]]:
         """The reward table of what was drawn; one that was cut off is unscored where the job says
         to drop it."""

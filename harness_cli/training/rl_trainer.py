@@ -127,7 +127,7 @@ class HatTrainer(GRPOTrainer):  # type: ignore[misc]
         hat = self.hat
         assert hat.table_NC is not None
         if torch.isnan(hat.table_NC[:, : -len(SEGMENTS)]).all():
-            reasons = sorted({c.unscored for c in hat.drawn if c.unscored})
+            reasons = sorted({why for c in hat.drawn if (why := hat.unscored(c))})
             raise HarnessError(
                 f"step {self.state.global_step}: no rollout was scored: "
                 + ("; ".join(reasons[:3]) or "no reason was given"),

@@ -217,6 +217,37 @@ def test_ratios_move_once_rollouts_outlive_an_update(shop):
     assert "all ratios are 1" in plan_rl(shop, job("on", updates=1)).told()["notes"]
 
 
+def test_a_second_pass_over_the_same_rollouts_is_off_policy_too(shop):
+    _, folder = run(shop, "passes", Spelling(), updates=1, passes=2, steps=2, lr=5e-2)
+    first, second = folder.curve()
+    assert first["ratio/reply"] == pytest.approx(1.0, abs=1e-4)
+    assert abs(second["ratio/reply"] - 1) > 1e-3
+    assert "logp_gap" in first
+    assert "logp_gap" not in second
+
+
+def test_rollouts_that_were_cut_off_are_left_out_where_the_job_says_so(shop):
+    with pytest.raises(HarnessError, match="no rollout was scored: cut off at `new_tokens: 2`"):
+        run(shop, "cut", Spelling(), new_tokens=2, truncated="drop")
+
+
+def test_the_kept_denominator_divides_by_what_the_filter_left(shop):
+    """One update over everything: the loss is the sampled one's times |S|·B over what is left."""
+    losses, left = {}, 0
+    for how in ("sampled", "kept"):
+        _, folder = run(
+            shop, how, Spelling(), denominator=how, updates=1, steps=1, epochs=1, batch=2
+        )
+        losses[how] = folder.curve()[0]["loss"]
+        left = sum(
+            bool(m.tokens[s] and m.advantages[s])
+            for m in read_lines(folder.path)
+            for s in ("tool", "reply")
+        )
+    assert 0 < left < 16
+    assert losses["kept"] * left == pytest.approx(losses["sampled"] * 16, abs=1e-4)
+
+
 def test_advantages_are_gdpo_over_the_gathered_rewards_and_trl_would_have_others(shop):
     trainer, folder = run(shop, "adv", Spelling(), steps=2)
     lines = read_lines(folder.path)
@@ -512,7 +543,7 @@ def test_two_processes_make_the_rollouts_and_the_steps_of_one(shop):
 
     def facts(folder):
         return [
-            (m.step, m.group, m.rollout, m.trajectory_sha256, m.harness_id, m.advantages)
+            (m.group, m.rollout, m.harness_id, m.reply, m.tokens, m.rewards, m.advantages)
             for m in read_lines(folder.path)
             if m.step == 0
         ]
