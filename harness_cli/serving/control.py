@@ -22,7 +22,7 @@ from harness_cli.serving.fleet_member import clock
 from harness_cli.serving.job_folder import JobFolder, known_job, orphans, runs
 from harness_cli.serving.jobs import tail
 from harness_cli.serving.ports import refuse_taken
-from harness_cli.serving.preflight import OURS, check_job
+from harness_cli.serving.preflight import OURS, check_job, resolved
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 
@@ -34,7 +34,7 @@ How = Literal["weights", "replicas"]
 
 def read_job(path: Path, project: Project) -> tuple[ServeJob, list[Finding]]:
     """A job file and its warnings. Raises `BadFile` with everything that is wrong with it."""
-    job = read_yaml(path, ServeJob, name=path.name)
+    job = resolved(read_yaml(path, ServeJob, name=path.name), project.root)
     found = check_job(job, project.config, project.root)
     refuse(path.name, found)
     return job, found
@@ -184,7 +184,7 @@ def switch(
             raise UsageError(f"`{name}` does not run", hint="harness serve up JOB.yaml")
         new = _changed(old, model=model, sha256=sha256, replicas=replicas, how=how)
         if model is not None:
-            _check(project, new, name)
+            new = _checked(project, new, name)
         folder.ask(new)
         bound = old.job.process.ready_s + old.job.process.drain_s + SLACK_S
         try:
@@ -219,10 +219,13 @@ def _changed(
     )
 
 
-def _check(project: Project, new: Desired, name: str) -> None:
-    """The new weights are what they shall be, head included, before anyone reads them."""
+def _checked(project: Project, new: Desired, name: str) -> Desired:
+    """The new weights, named or by folder, are what they shall be before anyone reads them."""
     bound = None
     if new.checkpoint_sha256:
         bound = CheckpointRef(uri=new.model, sha256=new.checkpoint_sha256)
     job = msgspec.structs.replace(new.job, model=new.model, checkpoint=bound)
+    job = resolved(job, project.root)
     refuse(name, check_job(job, project.config, project.root))
+    sha256 = job.checkpoint.sha256 if job.checkpoint else None
+    return msgspec.structs.replace(new, model=job.model, checkpoint_sha256=sha256)

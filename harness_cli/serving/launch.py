@@ -50,9 +50,10 @@ def replica_launch(
 def _own_words(job: ServeJob, root: Path, model: str, port: int) -> tuple[str, ...]:
     admission = job.admission
     settings = ReplicaSettings(
-        policy=served_policy(job),
+        policy=served_policy(job, model),
         served_name=job.served_name,
-        model=model,
+        # A `checkpoint:` policy names its weights itself.
+        model=model if job.policy or job.engine != "checkpoint" else "",
         limit=admission.per_replica,
         queue=admission.queue,
         queue_s=admission.queue_s,

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from harness_cli.errors import HarnessError
 from harness_cli.harness.findings import Finding
 from harness_cli.models.mtp_check import check_head
-from harness_cli.models.weights import digest_of, read_weights
-from harness_cli.records.config import ProjectConfig
+from harness_cli.records.config import CheckpointRef, ProjectConfig
 from harness_cli.records.serve_job import ServeJob
 from harness_cli.serving.findings import error, warning
 from harness_cli.serving.sglang.rules import job_findings
 from harness_cli.serving.vllm_cpu import vllm_findings
+from harness_cli.store.checkpoints import PREFIX, checkpoints_folder, digest_of, read_checkpoint
+from harness_cli.store.project import Project
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 OURS: Final = ("builtin", "local", "checkpoint", "policy")
@@ -23,7 +26,7 @@ OURS: Final = ("builtin", "local", "checkpoint", "policy")
 
 def check_job(job: ServeJob, config: ProjectConfig, root: Path) -> list[Finding]:
     """Everything wrong with a job, errors first. `root` is the folder its paths start from."""
-    found = [*_numbers(job), *_engine(job, config), *_weights(job, root)]
+    found = [*_numbers(job), *_engine(job, config, root), *_weights(job, root)]
     return sorted(found, key=lambda finding: finding.level != "error")
 
 
@@ -43,7 +46,7 @@ def _numbers(job: ServeJob) -> Iterator[Finding]:
         )
 
 
-def _engine(job: ServeJob, config: ProjectConfig) -> Iterator[Finding]:
+def _engine(job: ServeJob, config: ProjectConfig, root: Path) -> Iterator[Finding]:
     if job.engine == "sglang":
         yield from job_findings(job)
         return
@@ -55,20 +58,35 @@ def _engine(job: ServeJob, config: ProjectConfig) -> Iterator[Finding]:
     for name in ("options", "launcher"):
         if getattr(job, name):
             yield error("option", f"`{name}` is for engines of others", "leave it out")
-    name = served_policy(job)
-    known = config.policies.get(name)
-    if known is None:
-        listed = ", ".join(sorted(config.policies))
-        yield error("policy", f"harness.yaml has no policy `{name}`", f"it has {listed}")
-    elif known.kind == "openai":
+    try:
+        name, known = Project(root, config).policy(served_policy(job))
+    except HarnessError as exc:
+        yield error("policy", str(exc), exc.hint or "")
+        return
+    if known.kind == "openai":
         yield error("policy", f"the policy `{name}` has an endpoint already")
-    elif job.engine != "policy" and known.kind != job.engine:
+    elif job.engine not in ("policy", known.kind):
         yield error("policy", f"the policy `{name}` is of kind `{known.kind}`, not `{job.engine}`")
 
 
-def served_policy(job: ServeJob) -> str:
-    """The policy that our own server answers with."""
+def served_policy(job: ServeJob, model: str | None = None) -> str:
+    """The policy that our own server answers with; `model` stands in for the job's weights."""
+    weights = job.model if model is None else model
+    if job.policy is None and job.engine == "checkpoint" and weights:
+        return f"{PREFIX}{weights}"
     return job.policy or job.engine
+
+
+def resolved(job: ServeJob, root: Path) -> ServeJob:
+    """The job with a registered checkpoint's folder and digest in place of its name."""
+    folder = checkpoints_folder(root) / job.model
+    if job.engine in OURS or not job.model or "/" in job.model:
+        return job
+    record = read_checkpoint(folder) if folder.is_dir() else None
+    if record is None:
+        return job
+    bound = job.checkpoint or CheckpointRef(uri=f"file://{folder}", sha256=record.digest)
+    return msgspec.structs.replace(job, model=str(folder), checkpoint=bound)
 
 
 def _weights(job: ServeJob, root: Path) -> Iterator[Finding]:
@@ -96,18 +114,13 @@ def _digest(job: ServeJob, folder: Path) -> Iterator[Finding]:
     wanted = job.checkpoint.sha256 if job.checkpoint else None
     if wanted is None:
         return
-    found = checkpoint_digest(folder)
+    found = digest_of(folder)
     if not found.startswith(wanted):
         yield error(
             "checkpoint",
             f"the weights in `{job.model}` are {found[:16]}…, the job binds {wanted[:16]}…",
             "bring the weights back, or bind what lies there",
         )
-
-
-def checkpoint_digest(folder: Path) -> str:
-    """SHA-256 over all tensors of a checkpoint, by name, type, shape and bytes."""
-    return digest_of(read_weights(folder).tensors)
 
 
 def head_findings(job: ServeJob, folder: Path) -> Iterator[Finding]:

@@ -79,7 +79,7 @@ class Supervisor:
         job, inner = self.desired.job, free_port()
         await self._start_router(inner)
         self._keeping = asyncio.create_task(self._keep_router(inner))
-        door = Door(f"http://{LOOPBACK}:{inner}", self.keeper, self.session)
+        door = Door(f"http://{LOOPBACK}:{inner}", self.keeper, self.session, self._addresses)
         try:
             async with door.open(job.host, job.port, job.process.drain_s) as port:
                 self.port = port
@@ -123,6 +123,9 @@ class Supervisor:
             self.refused, self.error = desired.generation, str(exc)
             self.fleet.happened(f"refused: {exc}")
         self.tell()
+
+    def _addresses(self) -> list[tuple[int, str]]:
+        return [(replica.number, replica.launch.url) for replica in self.fleet.ready()]
 
     async def _start_router(self, port: int) -> None:
         job = self.desired.job

@@ -13,9 +13,10 @@ from harness_cli.records.reader import parse_yaml
 from harness_cli.records.serve_job import MtpServing, Parsers, RouterSettings, ServeJob
 from harness_cli.serving.control import read_job
 from harness_cli.serving.launch import replica_launch
-from harness_cli.serving.preflight import check_job, checkpoint_digest
+from harness_cli.serving.preflight import check_job, resolved, served_policy
 from harness_cli.serving.router import router_words
 from harness_cli.serving.sglang.command import sglang_words
+from harness_cli.store.checkpoints import digest_of, register
 
 EXACT = {"accept_threshold_single": 1.0, "accept_threshold_acc": 1.0}
 CONFIG = ProjectConfig(
@@ -222,10 +223,34 @@ def test_a_head_that_would_draft_noise_is_refused(given, rule, tmp_path):
 
 def test_weights_that_are_not_the_bound_ones_are_refused(tmp_path):
     folder = checkpoint(tmp_path / "c")
-    right = checkpoint_digest(folder)
+    right = digest_of(folder)
     for digest, wrong in ((right, []), ("0" * 64, ["serve/checkpoint"])):
         made = job(model=str(folder), checkpoint=CheckpointRef(uri="c", sha256=digest))
         assert found(made, tmp_path) == wrong
+
+
+def test_a_registered_checkpoint_is_served_by_its_name_and_bound_to_its_digest(tmp_path):
+    from harness_cli.records.checkpoint import Checkpoint
+
+    made = checkpoint(tmp_path / "c")
+
+    def fill(part):
+        for path in made.iterdir():
+            (part / path.name).write_bytes(path.read_bytes())
+
+    record = Checkpoint(name="hat-1", made_by="rl", digest="", files={})
+    digest = register(tmp_path, record, fill).digest
+    found_job = resolved(job(model="hat-1", mtp=mtp()), tmp_path)
+    assert found_job.checkpoint.sha256 == digest
+    assert (tmp_path / ".harness/checkpoints/hat-1").samefile(found_job.model)
+    assert found(found_job, tmp_path) == []
+    assert resolved(job(model="hub/name"), tmp_path).checkpoint is None
+    # Our own server takes the name as it is.
+    own = job(engine="checkpoint", model="hat-1")
+    assert served_policy(own) == "checkpoint:hat-1"
+    assert found(own, tmp_path) == []
+    assert served_policy(own, "hat-2") == "checkpoint:hat-2"
+    assert found(job(engine="checkpoint", model="hat-2"), tmp_path) == ["serve/policy"]
 
 
 # -- the file
