@@ -18,22 +18,22 @@ from harness_cli.training.job_folder import JobFolder
 if TYPE_CHECKING:
     from harness_cli.commands._training import Wish
 
-LAUNCHED = "ACCELERATE_USE_CPU"
+ON_CPU = "ACCELERATE_USE_CPU"
+"""Set by who wants the processes without GPUs: `accelerate launch` would want mpirun for that."""
 
 
-def accelerate_config(gpus: int, *, cpu: bool) -> dict[str, Any]:
+def accelerate_config(gpus: int) -> dict[str, Any]:
     """What `accelerate launch --config_file` reads: data-parallel processes of one node."""
-    kind = "MULTI_CPU" if cpu else "MULTI_GPU" if gpus > 1 else "NO"
     return {
         "compute_environment": "LOCAL_MACHINE",
-        "distributed_type": kind,
+        "distributed_type": "MULTI_GPU" if gpus > 1 else "NO",
         "num_machines": 1,
         "machine_rank": 0,
         "num_processes": gpus,
         "main_process_ip": "127.0.0.1",
         "main_process_port": 0,
         "mixed_precision": "no",  # the trainer decides: the job's dtype
-        "use_cpu": cpu,
+        "use_cpu": False,
         "rdzv_backend": "static",
         "same_network": True,
     }
@@ -42,11 +42,13 @@ def accelerate_config(gpus: int, *, cpu: bool) -> dict[str, Any]:
 def launch(project: Project, file: Path, job: TrainingJob, wish: "Wish", *, as_json: bool) -> None:
     """Write the configuration and run the job through it, or show both."""
     gpus = wish.gpus or 1
-    cpu = bool(os.environ.get(LAUNCHED))
     folder = JobFolder.of(project.root, job.name)
     config = folder.path / "accelerate.yaml"
-    write_atomic(config, dump_yaml(accelerate_config(gpus, cpu=cpu)).encode())
+    write_atomic(config, dump_yaml(accelerate_config(gpus)).encode())
     words = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config)]
+    if os.environ.get(ON_CPU):
+        words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        words += [f"--nproc_per_node={gpus}"]
     words += ["-m", "harness_cli.main", "train", wish.verb, str(file.resolve())]
     words += ["-C", str(project.root), "--quiet"]
     words += [f for f, given in (("--resume", wish.resume), ("--again", wish.again)) if given]

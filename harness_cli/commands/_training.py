@@ -20,7 +20,13 @@ from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingJob, TrainingState
 from harness_cli.store.project import Project
-from harness_cli.training.job_folder import JobFolder, job_named, jobs, live_status
+from harness_cli.training.job_folder import (
+    JobFolder,
+    job_named,
+    jobs,
+    live_status,
+    main_process,
+)
 
 KINDS: Final[dict[str, type[TrainingJob]]] = {
     "sft": SftTraining,
@@ -85,7 +91,8 @@ def _here(project: Project, job: TrainingJob, wish: Wish, *, as_json: bool, quie
         return
     with step_progress(job.name, quiet=quiet) as observe:
         made = _run(project, job, wish, observe)
-    _said(made, as_json=as_json, quiet=quiet)
+    if main_process():
+        _said(made, as_json=as_json, quiet=quiet)
 
 
 def _run(project: Project, job: TrainingJob, wish: Wish, observe: Any) -> Checkpoint:

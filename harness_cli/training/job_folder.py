@@ -13,6 +13,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ from harness_cli.store.processes import alive, this_process
 MARKER: Final = "complete.json"
 """Written into a state's folder after everything else: what is without it was cut short."""
 _STEP: Final = "checkpoint-"
+OFTEN_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,11 @@ class JobFolder:
 
 
 class Running:
-    """The state file of a job that this process runs; every change is written at once."""
+    """The state file of a job that this process runs."""
 
     def __init__(self, folder: JobFolder, state: TrainingState) -> None:
         self.folder, self.state = folder, state
+        self._said = 0.0
 
     @classmethod
     def begin(
@@ -163,6 +166,14 @@ class Running:
         self.state = msgspec.structs.replace(self.state, **changes)
         write_json(self.folder.state_file, self.state)
 
+    def measured(self, step: int, loss: float) -> None:
+        """A step is done. The file is synced, so it is written some times a second at most."""
+        if time.monotonic() - self._said >= OFTEN_S:
+            self._said = time.monotonic()
+            self.say(step=step, loss=loss)
+        else:
+            self.state = msgspec.structs.replace(self.state, step=step, loss=loss)
+
     def ended(self, status: str, **more: Any) -> None:
         """Say how it ended. A full disk must not hide what ended it."""
         try:
@@ -170,6 +181,24 @@ class Running:
         except OSError:
             if status == "done":
                 raise
+
+
+class Following(Running):
+    """The state of a job in a process beside the first, which alone writes it."""
+
+    @classmethod
+    def of(cls, folder: JobFolder, job: TrainingJob, verb: str) -> "Following":
+        """A state that is kept here."""
+        return cls(folder, TrainingState(name=job.name, verb=verb))
+
+    def say(self, **changes: Any) -> None:
+        """Keep it."""
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+
+def main_process() -> bool:
+    """Whether this is the first of the processes that train together: it alone writes."""
+    return int(os.environ.get("RANK", "0")) == 0
 
 
 def live_status(state: TrainingState) -> str:

@@ -140,7 +140,7 @@ class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         if not self.main:
             return
         self._running.folder.measure(step, values)
-        self._running.say(step=step, loss=values["loss"])
+        self._running.measured(step, values["loss"])
         self._logged = values
         self._write_events(step, values)
         if self._observe is not None:
@@ -153,8 +153,7 @@ class Watch(transformers.TrainerCallback):  # type: ignore[misc]
 
     def _stopping(self, control: Any) -> None:
         if self.asked_to_stop:
-            control.should_save = True
-            control.should_training_stop = True
+            control.should_save = control.should_training_stop = True
 
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
         """A state is on the disk: mark it, and let older ones go.
@@ -224,10 +223,8 @@ def train(trainer: Any, watch: Watch, running: Running, resume: int) -> None:
         if not disk_is_full(exc):
             raise
         folder.prune_states(watch.job.keep)
-        raise HarnessError(
-            f"the disk is full: `{folder.path}` cannot be written",
-            hint=f"make room; {_hint(folder)}",
-        ) from exc
+        told = f"the disk is full: `{folder.path}` cannot be written"
+        raise HarnessError(told, hint=f"make room; {_hint(folder)}") from exc
     finally:
         with suppress(OSError):
             watch.close()
@@ -283,8 +280,8 @@ def _hint(folder: JobFolder) -> str:
 
 
 def _stored(folder: Path) -> torch.dtype:
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    return getattr(config, "dtype", None) or torch.float32
+    found = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    return getattr(found, "dtype", None) or torch.float32
 
 
 def _number(value: Any) -> bool:

@@ -24,10 +24,12 @@ from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.environment import Environment, open_environment
 from harness_cli.training.job_folder import (
+    Following,
     JobFolder,
     Running,
     forget,
     job_digest,
+    main_process,
     now,
     refuse_other,
 )
@@ -136,6 +138,8 @@ def run_opd(
     plan = plan_opd(project, job)
     data = {**plan.files, "teacher": plan.teacher.named.digest}
     folder = JobFolder.of(project.root, job.name)
+    if not main_process():
+        return _followed(plan, folder, data, resume=resume)
     with locked(folder.lock, what=f"train opd {job.name}"):
         if again:
             forget(folder)
@@ -165,30 +169,49 @@ def _trained(
     write_json(folder.path / "job.json", job)
     with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
         local_trainer.train(trainer, watch, running, step)
-        record = Checkpoint(
-            name=job.name,
-            made_by="opd",
-            format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
-            digest="",
-            files={},
-            base=plan.base.named,
-            teacher=plan.teacher.named,
-            data=data,
-            job_sha256=job_digest(job),
-            job=msgspec.json.decode(msgspec.json.encode(job)),
-            seed=job.seed,
-            steps=plan.steps,
-            metrics=watch.last,
-            created=now(),
-            served=job.served,
-            versions=versions(),
-        )
         return keep(
             project,
             running,
-            record,
+            _record(plan, data, watch.last),
             lambda target: local_trainer.write_model(trainer, student, job, target),
         )
+
+
+def _followed(
+    plan: OpdPlan, folder: JobFolder, data: dict[str, str], *, resume: bool
+) -> Checkpoint:
+    """A process beside the first: it samples and trains its part and writes nothing."""
+    from harness_cli.training import local_trainer, opd_trainer
+
+    saved = folder.saved_steps() if resume else []
+    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
+    running = Following.of(folder, plan.job, "opd")
+    watch = local_trainer.Watch(running, plan.job, None)
+    with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
+        local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
+    return _record(plan, data, watch.last)
+
+
+def _record(plan: OpdPlan, data: dict[str, str], metrics: dict[str, float]) -> Checkpoint:
+    job = plan.job
+    return Checkpoint(
+        name=job.name,
+        made_by="opd",
+        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
+        digest="",
+        files={},
+        base=plan.base.named,
+        teacher=plan.teacher.named,
+        data=data,
+        job_sha256=job_digest(job),
+        job=msgspec.json.decode(msgspec.json.encode(job)),
+        seed=job.seed,
+        steps=plan.steps,
+        metrics=metrics,
+        created=now(),
+        served=job.served,
+        versions=versions(),
+    )
 
 
 def _steps(job: OpdTraining, prompts: int) -> int:

@@ -19,10 +19,12 @@ from harness_cli.records.training_job import SftTraining
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import (
+    Following,
     JobFolder,
     Running,
     forget,
     job_digest,
+    main_process,
     now,
     refuse_other,
 )
@@ -107,6 +109,8 @@ def run_sft(
     """
     plan = plan_sft(project, job)
     folder = JobFolder.of(project.root, job.name)
+    if not main_process():
+        return _followed(plan, folder, resume=resume)
     with locked(folder.lock, what=f"train sft {job.name}"):
         if again:
             forget(folder)
@@ -148,6 +152,19 @@ def _trained(
         plan_record(plan, watch),
         lambda target: local_trainer.write_model(trainer, student, job, target),
     )
+
+
+def _followed(plan: SftPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
+    """A process beside the first: it trains its part and writes nothing."""
+    from harness_cli.training import local_trainer
+
+    saved = folder.saved_steps() if resume else []
+    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
+    running = Following.of(folder, plan.job, "sft")
+    watch = local_trainer.Watch(running, plan.job, None)
+    trainer = make_trainer(plan, folder, student, watch)
+    local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
+    return plan_record(plan, watch)
 
 
 def make_trainer(plan: SftPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:
