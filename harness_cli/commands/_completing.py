@@ -53,8 +53,11 @@ def item_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def policy_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Policies of `harness.yaml`."""
-    return _fitting(_keys(ctx, "policies"), incomplete)
+    """Policies of `harness.yaml`, and registered checkpoints."""
+    root = _root(ctx)
+    found = () if root is None else (root / ".harness" / "checkpoints").glob("*/checkpoint.json")
+    made = sorted(f"checkpoint:{path.parent.name}" for path in found)
+    return _fitting([*_keys(ctx, "policies"), *made], incomplete)
 
 
 def training_names(ctx: typer.Context, incomplete: str) -> list[str]:

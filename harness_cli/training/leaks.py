@@ -9,6 +9,7 @@ names the row and the item's id.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from harness_cli.errors import UsageError
 from harness_cli.evaluation.evalsets import ITEMS, load_header, names
 from harness_cli.evaluation.survey import lines_of
 from harness_cli.records.item import EvalsetHeader, Item
-from harness_cli.records.request import Request
+from harness_cli.records.request import Request, Room
 from harness_cli.store.project import Project
 from harness_cli.training.masking import Tools
 from harness_cli.training.measured import OPEN
@@ -27,6 +28,8 @@ SHOWN: Final = 5
 LONG_ENOUGH: Final = 12
 """Characters of a request below which finding it says nothing: greetings are alike everywhere."""
 WINDOW: Final = 8
+TIMED: Final = ("replay",)
+"""Splits that measure time alone: a policy that knows their answers is no faster for it."""
 _decode = msgspec.json.Decoder(Item).decode
 _BLANK = re.compile(r"\s+")
 
@@ -35,7 +38,7 @@ def refuse_leaks(
     project: Project, rows: TrainingRows, tools: Tools, measured_by: Sequence[str] = ()
 ) -> None:
     """Raise `UsageError` naming rows and items where training data holds what measures."""
-    measured = dict(_measured(project, measured_by))
+    measured = list(_measured(project, measured_by))
     _, tokenizer = tools.open()
     texts = ((row.id, tokenizer.decode(row.input_ids)) for row in rows.bare)
     _refuse([*_in_data_sets(project, rows, measured), *_in_texts(texts, measured)])
@@ -45,7 +48,7 @@ def refuse_leaking_texts(
     project: Project, texts: Iterable[tuple[str, str]], measured_by: Sequence[str] = ()
 ) -> None:
     """The same for texts alone, each with the name it is told by: prompts of a distillation."""
-    _refuse(list(_in_texts(texts, dict(_measured(project, measured_by)))))
+    _refuse(list(_in_texts(texts, _measured(project, measured_by))))
 
 
 def _refuse(found: Sequence[str]) -> None:
@@ -67,8 +70,17 @@ def words_of(request: Request) -> tuple[str, ...]:
     return tuple(normal for text in said if (normal := _normal(text)))
 
 
-def _measured(project: Project, named: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Words of an item → evalset and id, of everything that measures."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An item that measures: what it asks, where, and what it is called."""
+
+    words: tuple[str, ...]
+    room: Room
+    name: str
+
+
+def _measured(project: Project, named: Sequence[str]) -> Iterator[Measured]:
+    """Every item that measures, but those too short to be told from others."""
     for name in dict.fromkeys((*names(project), *(n.partition(":")[0] for n in named))):
         header = load_header(project, name)
         path = project.evalsets / name / ITEMS
@@ -80,14 +92,14 @@ def _measured(project: Project, named: Sequence[str]) -> Iterator[tuple[tuple[st
             if (split in wanted or (not header.splits and name in named)) and item.request:
                 words = words_of(item.request)
                 if sum(map(len, words)) >= LONG_ENOUGH:
-                    yield words, f"{name}/{item.id}"
+                    yield Measured(words, item.request.room, f"{name}/{item.id}")
 
 
 def _measures(header: EvalsetHeader, split: str, named: Sequence[str]) -> bool:
     if header.role == "judge":
         return False
     asked = {header.name, f"{header.name}:{split}"} & {*named}
-    return bool(asked) or split in header.seal.splits or split not in OPEN
+    return bool(asked) or split in header.seal.splits or split not in (*OPEN, *TIMED)
 
 
 def _items(project: Project, name: str) -> Iterator[Item]:
@@ -96,38 +108,38 @@ def _items(project: Project, name: str) -> Iterator[Item]:
 
 
 def _in_data_sets(
-    project: Project, rows: TrainingRows, measured: dict[tuple[str, ...], str]
+    project: Project, rows: TrainingRows, measured: Sequence[Measured]
 ) -> Iterator[str]:
-    """Rows of our data sets whose item is one that measures, under this or another id."""
+    """Rows of our data sets whose item is one that measures, under this or another id.
+
+    The same words in another room are another question: its answer is another.
+    """
+    known = {(m.words, m.room): m.name for m in measured}
     for card in rows.cards:
         if card.evalset not in names(project):
             continue
-        words = {i.id: words_of(i.request) for i in _items(project, card.evalset) if i.request}
-        wanted = {row.id.partition("@")[0] for row in rows.rows} & words.keys()
-        for item in sorted(wanted):
-            if words[item] in measured:
-                yield f"{card.evalset}/{item} is {measured[words[item]]}"
+        items = {item.id: item for item in _items(project, card.evalset)}
+        for item in sorted({row.id.partition("@")[0] for row in rows.rows} & items.keys()):
+            request = items[item].request
+            if name := known.get((words_of(request), request.room)):
+                yield f"{card.evalset}/{item} is {name}"
 
 
-def _in_texts(
-    texts: Iterable[tuple[str, str]], measured: dict[tuple[str, ...], str]
-) -> Iterator[str]:
+def _in_texts(texts: Iterable[tuple[str, str]], measured: Iterable[Measured]) -> Iterator[str]:
     """Texts in which all words of an item that measures stand."""
-    by_window: dict[str, list[tuple[str, ...]]] = {}
-    for words in measured:
-        by_window.setdefault(max(words, key=len)[:WINDOW], []).append(words)
+    by_window: dict[str, list[Measured]] = {}
+    for one in measured:
+        by_window.setdefault(max(one.words, key=len)[:WINDOW], []).append(one)
     for name, given in texts:
         text = _normal(given)
         windows = {text[i : i + WINDOW] for i in range(max(1, len(text) - WINDOW + 1))}
-        for words in _candidates(by_window, windows):
-            if all(word in text for word in words):
-                yield f"{name} holds {measured[words]}"
+        for one in _candidates(by_window, windows):
+            if all(word in text for word in one.words):
+                yield f"{name} holds {one.name}"
                 break
 
 
-def _candidates(
-    by_window: dict[str, list[tuple[str, ...]]], windows: Iterable[str]
-) -> Iterator[tuple[str, ...]]:
+def _candidates(by_window: dict[str, list[Measured]], windows: Iterable[str]) -> Iterator[Measured]:
     for window in windows:
         yield from by_window.get(window, ())
 
