@@ -28,6 +28,7 @@ from harness_cli.models.drafting_rule import (
     shaped,
 )
 
+CHUNK: Final = 64
 LONGEST: Final = 24
 """Decided tokens that go through again at most; beyond, the mark moves up in a pass of its own."""
 
@@ -94,13 +95,15 @@ class Speculator:
         self._hidden = torch.empty(0)
         """(1, n, H): hidden states of the last n tokens that were decided and seen."""
         self._first = True
+        self._ahead: list[int] = []
+        """Drafts that were made already."""
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def step(self) -> list[int]:
         """The tokens that one pass of the policy decides: at least one."""
         if self._first:
             return self._prefill()
-        drafts = self._draft()
+        drafts, self._ahead = self._ahead or self._draft(), []
         hidden, logits = self._verified(drafts)
         taken, last = self._accepted(drafts, logits)
         if taken == len(drafts):
@@ -119,33 +122,41 @@ class Speculator:
 
     def _prefill(self) -> list[int]:
         self._first = False
-        hidden, logits = self._passed(self.ids)
+        hidden, logits = self._passed(self.ids, 1)
         self._cache.mark()
         self._hidden = hidden
         token = self._sampled(logits[-1])
         self.ids.append(token)
+        # The head reads the prompt here, as servers have it: before the first token is out.
+        self._ahead = self._draft()
         return [token]
 
-    def _passed(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Hidden states (1, n, H) after the final norm, and logits (n, V), of new tokens."""
+    def _passed(self, tokens: Sequence[int], last: int) -> tuple[Tensor, Tensor]:
+        """Hidden states (1, n, H) after the final norm of new tokens, logits of the `last`."""
         out = self.model.model(
             input_ids=torch.tensor([list(tokens)], device=self.model.device),
             cache=self._cache.cache,
             use_cache=True,
+            **self._chunked(len(tokens)),
         )
         hidden = out.last_hidden_state
-        return hidden, self.model.lm_head(hidden)[0].float()
+        return hidden, self.model.lm_head(hidden[:, -last:])[0].float()
+
+    def _chunked(self, count: int) -> dict[str, int]:
+        """The reference kernel of linear attention pads to chunks of 64 and loops over each."""
+        if self.model.device.type != "cpu" or count >= CHUNK:
+            return {}
+        return {"chunk_size": max(4, 1 << (count - 1).bit_length())}
 
     def _verified(self, drafts: list[int]) -> tuple[Tensor, Tensor]:
         """States and logits of the last decided token and of every draft."""
         pending = self.ids[self._cache.seen :]
         if len(pending) > LONGEST:
-            self._passed(pending[:-1])
+            self._passed(pending[:-1], 1)
             self._cache.mark()
             pending = pending[-1:]
-        hidden, logits = self._passed([*pending, *drafts])
-        rest = len(pending) - 1
-        return hidden[:, rest:], logits[rest:]
+        hidden, logits = self._passed([*pending, *drafts], len(drafts) + 1)
+        return hidden[:, len(pending) - 1 :], logits
 
     def _draft(self) -> list[int]:
         if self.head is None or self._head_cache is None or not self.sampling.steps:

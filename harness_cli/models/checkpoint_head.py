@@ -65,15 +65,16 @@ class DraftHead(nn.Module):  # type: ignore[misc]
             torch.cat((self.pre_fc_norm_embedding(embedded), self.pre_fc_norm_hidden(hidden)), -1)
         )
         before = cache.get_seq_length() if cache is not None else 0
-        if seen is None:
-            n = z.shape[1]
+        n = z.shape[1]
+        # Without a mask this attention is causal over what is here, and sees all from a single row.
+        if seen is None and before and n > 1:
             seen = torch.ones(n, before + n, dtype=torch.bool, device=z.device).tril(before)
         # Time, height and width go together: text has one position.
         turned = self.rotary(z, positions[None].expand(3, *positions.shape))
         y = self.layers[0](
             z,
             position_embeddings=turned,
-            attention_mask=seen[None, None],
+            attention_mask=None if seen is None else seen[None, None],
             position_ids=positions,
             cache=cache,
         )

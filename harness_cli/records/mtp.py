@@ -104,6 +104,9 @@ class MtpTraining(TrainingJob, frozen=True, kw_only=True, forbid_unknown_fields=
 
     prompts: tuple[str, ...] = ()
     """`.jsonl` files with `prompt` (text or messages), relative to the project."""
+    runs: tuple[str, ...] = ()
+    """Recorded runs that `base` itself sampled (`--policy checkpoint:…`): their calls are learnt
+    from in place of fresh answers, as TR App. F learns from rollouts of HSA-RL."""
     rollouts: AtLeastOne = 256
     """Answers of the policy that the head learns from; prompts are taken in turn."""
     new_tokens: AtLeastOne = 96

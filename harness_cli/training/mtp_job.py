@@ -23,6 +23,7 @@ from harness_cli.records.mtp import MtpTraining
 from harness_cli.store.checkpoints import find_checkpoint
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
+from harness_cli.store.runs import RunStore
 from harness_cli.training.job_folder import JobFolder, Running, forget, refuse_other
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.leaks import refuse_leaking_texts
@@ -49,6 +50,8 @@ class MtpPlan:
     head_from: Path | None
     native: Base | None
     moved: Base | None
+    runs: tuple[Path, ...]
+    """Folders of recorded runs."""
     learnt: tuple[tuple[Message, ...], ...]
     measured: tuple[tuple[Message, ...], ...]
     data: dict[str, str]
@@ -62,7 +65,7 @@ class MtpPlan:
             "head": str(self.head_from) if self.head_from else "random",
             "prompts learnt from": len(self.learnt),
             "prompts measured on": len(self.measured),
-            "rollouts": self.job.rollouts,
+            "rollouts": f"of {', '.join(self.job.runs)}" if self.runs else self.job.rollouts,
             "depths": self.job.depths,
             "steps": self.steps,
             "arms": ", ".join(arms_of(self)),
@@ -108,6 +111,7 @@ def plan_mtp(project: Project, job: MtpTraining) -> MtpPlan:
     native = open_base(project, job.native, what="native") if job.native else None
     moved = open_base(project, job.moved, what="moved") if job.moved else None
     others = {"native": native, "moved": moved}
+    runs = [RunStore(project.runs).get(name).path for name in job.runs]
     return MtpPlan(
         job=job,
         base=base,
@@ -116,12 +120,14 @@ def plan_mtp(project: Project, job: MtpTraining) -> MtpPlan:
         head_from=head_from,
         native=native,
         moved=moved,
+        runs=tuple(runs),
         learnt=tuple(learnt),
         measured=tuple(measured),
         data={
             "policy": policy,
             "prompts": digest([list(m) for m in (*learnt, *measured)]),
             "head": digest_of(head) if head else "random",
+            **({"runs": digest([path.name for path in runs])} if runs else {}),
             **{name: b.named.digest for name, b in others.items() if b is not None},
         },
         steps=job.steps

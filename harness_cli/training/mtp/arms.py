@@ -24,6 +24,7 @@ from harness_cli.store.checkpoints import RECORD
 from harness_cli.training.job_folder import JobFolder, Running, job_digest, now
 from harness_cli.training.mtp.fit import Fit, Stepped, frozen, module_digest, signals
 from harness_cli.training.mtp.measure import Trial, drafting
+from harness_cli.training.mtp.recorded import recorded
 from harness_cli.training.mtp.rollouts import Rollout, encoded, kept, sampled
 from harness_cli.training.mtp_job import MtpPlan, Observe
 from harness_cli.training.opening import Base, versions
@@ -64,6 +65,8 @@ class Job:
     def rollouts(self, base: Base) -> list[Rollout]:
         """Answers of a policy, from the job's folder where they are there."""
         job, model = self.plan.job, self.opened(base)
+        if self.plan.runs and base == self.plan.base:
+            return recorded(model.model, self.plan.runs, job)
         identity = {
             "policy": base.named.digest,
             "prompts": self.plan.data["prompts"],
