@@ -18,15 +18,16 @@ from harness_cli.records.canonical import digest, write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.rl_job import RlTraining
-from harness_cli.records.training_job import TrainingState
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.collecting import ROLLOUTS, Collector, cut_lines
 from harness_cli.training.job_folder import (
+    Following,
     JobFolder,
     Running,
     forget,
     job_digest,
+    main_process,
     now,
     refuse_other,
 )
@@ -53,8 +54,9 @@ def run_rl(
     """
     plan = plan_rl(project, job)
     folder = JobFolder.of(project.root, job.name)
-    if int(os.environ.get("RANK", "0")):
-        return _followed(plan, folder, resume=resume)
+    if not main_process():
+        known = registered(project, plan.base, job, plan.data, resume=resume, again=again)
+        return known or _followed(plan, folder, resume=resume)
     with locked(folder.lock, what=f"train rl {job.name}"):
         if again:
             forget(folder)
@@ -97,14 +99,6 @@ def _trained(
     )
 
 
-class _Silent(Running):
-    """The state of a job in a process that is not the one that writes it."""
-
-    def say(self, **changes: Any) -> None:
-        """Keep it here."""
-        self.state = msgspec.structs.replace(self.state, **changes)
-
-
 def _followed(plan: RlPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
     """A process beside the first: it rolls out and trains its part, and writes nothing.
 
@@ -114,7 +108,7 @@ def _followed(plan: RlPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
 
     saved = folder.saved_steps() if resume else []
     student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
-    running = _Silent(folder, TrainingState(name=plan.job.name, verb="rl"))
+    running = Following.of(folder, plan.job, "rl")
     watch = local_trainer.Watch(running, plan.job, None)
     trainer = make_trainer(plan, folder, student, watch)
     try:
