@@ -1,5 +1,6 @@
 """`harness train mtp` whole: rollouts, the fit, its arms, the checkpoint; stopped and gone on."""
 
+import asyncio
 import json
 import os
 import random
@@ -13,18 +14,24 @@ from tiny_qwen import config, head_for
 from transformers import Qwen3_5ForCausalLM
 from typer.testing import CliRunner
 
-from harness_cli.errors import HarnessError, Interrupted, Stale, UsageError
+from harness_cli.errors import HarnessError, Interrupted, Stale, UnknownName, UsageError
 from harness_cli.main import app
+from harness_cli.models.base import Deadline
+from harness_cli.models.checkpoint import open_checkpoint
 from harness_cli.models.checkpoint_head import as_tensors
+from harness_cli.models.checkpoint_load import load_model
 from harness_cli.models.mtp_check import check_head
 from harness_cli.models.mtp_stitch import stitch
 from harness_cli.models.weights import read_weights
 from harness_cli.models.weights_write import write_safetensors
+from harness_cli.records.chat import ChatRequest
 from harness_cli.records.mtp import MtpComparison, MtpTraining
 from harness_cli.records.reader import read_json
-from harness_cli.store.checkpoints import checkpoints_folder
+from harness_cli.records.trajectory import Step, Trajectory
+from harness_cli.store.checkpoints import checkpoint_policy, checkpoints_folder
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import JobFolder
+from harness_cli.training.mtp.recorded import calls_of, refuse_other_policy
 from harness_cli.training.mtp_job import plan_mtp, run_mtp
 
 JOB = MtpTraining(
@@ -168,6 +175,30 @@ def test_a_job_that_cannot_be_meant_is_refused_before_anything_runs(project, cha
     job = job if "base" not in changed else msgspec.structs.replace(job, name="drafter")
     with pytest.raises((UsageError, HarnessError), match=says):
         plan_mtp(project, job)
+
+
+def test_recorded_runs_of_the_policy_are_learnt_from_and_others_refused(project, tmp_path):
+    """Answers of a checkpoint policy, kept by a run, in place of fresh ones."""
+
+    async def asked(policy):
+        request = ChatRequest(messages=({"role": "user", "content": "hi"},), max_tokens=16)
+        replies = [await policy.complete(request, Deadline()) for _ in range(3)]
+        await policy.close()
+        return replies
+
+    policy = open_checkpoint("p", checkpoint_policy(project.root, "policy"), project.root)
+    steps = tuple(
+        Step(index=n, messages=(), reply=reply, fallback=n == 2)
+        for n, reply in enumerate(asyncio.run(asked(policy)))
+    )
+    calls = calls_of([Trajectory(request_id="r", steps=steps, stop="completed")])
+    assert [c.rollout.sampled for c in calls] == [list(s.reply.token_ids) for s in steps[:2]]
+    own, other = (load_model(project.root / n, dtype="float32").eval() for n in ("policy", "moved"))
+    refuse_other_policy(own, calls, 1.0, "r")
+    with pytest.raises(UsageError, match="was not sampled by this policy"):
+        refuse_other_policy(other, calls, 1.0, "r")
+    with pytest.raises(UnknownName):
+        plan_mtp(project, msgspec.structs.replace(JOB, name="again", runs=("no-such",)))
 
 
 def test_from_the_command_line(project, made):
