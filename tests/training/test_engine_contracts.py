@@ -110,6 +110,23 @@ def test_verl_composes_validates_and_builds_every_exported_job(exported):
     assert built["sft-megatron"][1:] == ["McoreEngineConfig", "McoreOptimizerConfig"]
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "said"),
+    [("rl", (), "trainer_mode: harness_sync"), ("sft", ("--sft",), "name: MaskedRows")],
+)
+def test_a_jobs_entry_point_reaches_verls_own(exported, name, more, said):
+    """`--cfg job`: Hydra shows what verl would run, after our own checks, and ends."""
+    out, _ = exported
+    lines = (out / name / "overrides.txt").read_text().splitlines()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1",
+           "VERL_USE_EXTERNAL_MODULES": "harness_cli.training.scale.verl_plugin"}  # fmt: skip
+    words = [VERL, "-m", "harness_cli.training.scale.verl_start", *more, *lines, "--cfg", "job"]
+    done = subprocess.run(words, cwd=out / name, env=env, capture_output=True, text=True,
+                          timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert said in done.stdout
+
+
 def test_the_kept_key_trees_are_those_of_verl(tmp_path):
     words = [VERL, "-m", "harness_cli.training.scale.key_sources", "verl", str(tmp_path)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True, timeout=300)
@@ -165,13 +182,26 @@ def test_verls_collator_takes_our_rows(exported):
 def test_roll_builds_its_configuration_and_masks_what_is_masked(exported, tmp_path):
     out, _ = exported
     folders = (out / "roll", out / "roll-megatron")
-    for told in checks("roll_contract.py", *folders, path=ROLL, cwd=tmp_path):
+    for told in checks("roll_contract.py", "configs", *folders, path=ROLL, cwd=tmp_path):
         assert told["kind"] == "AgenticConfig"
         assert told["ratio"] == "segment"
         assert told["masked_gradient"] == 0.0
         assert told["value"] == 1.0
         assert (told["batch"], told["group"], told["envs"]) == (16, 4, 16)
         assert told["sampling"] == [1.0, -1]
+
+
+@needs_roll
+def test_our_runner_plays_an_episode_behind_rolls_proxy(exported, tmp_path):
+    out, _ = exported
+    (told,) = checks("roll_contract.py", "runner", out / "rl" / "room", path=ROLL, cwd=tmp_path)
+    assert told["status"] == ["Done", "Done"]
+    assert told["scores"] == [1.0, 1.0]  # the greeting, by its skill: all four dimensions
+    assert told["paths"] == ["/v1/chat/completions"]
+    assert told["tokens"] == ["Bearer 5"]  # how the proxy tells environments apart
+    assert told["calls"] == 4
+    assert told["tools"] is True
+    assert told["stream"] is False
 
 
 @needs_roll
