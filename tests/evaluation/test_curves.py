@@ -1,8 +1,8 @@
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 
 from harness_cli.evaluation.page.curves import Curve, curves, trailing_mean
 
@@ -12,7 +12,7 @@ def test_a_trailing_mean_is_of_the_values_up_to_here(values, window):
     found = trailing_mean(values, window)
     for n, mean in enumerate(found):
         part = values[max(0, n - window + 1) : n + 1]
-        assert mean == approx(sum(part) / len(part), abs=1e-6)
+        assert mean == pytest.approx(sum(part) / len(part), abs=1e-6)
 
 
 def test_each_series_is_drawn_twice_and_no_name_becomes_markup():
