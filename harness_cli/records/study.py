@@ -95,6 +95,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Folder of the project, relative to the file; the study works on a copy."""
     base: TinyBase | str = TinyBase()
     """Made here, or a registered checkpoint or `smollm2`."""
+    template: str | None = None
+    """Chat template of a base from elsewhere, in place of its own (`trl:NAME`, a Jinja file)."""
     training_set: str = ""
     """Evalset of the lessons (split `dev`)."""
     recipe: str = ""

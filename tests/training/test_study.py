@@ -152,7 +152,9 @@ def test_items_are_dealt_the_original_first_and_then_different_states(shop):
         assert {s.name for _, s in many[at + 1 : at + 3]} == {"a", "b"}
 
 
-def test_every_arm_of_the_study_is_a_job_with_its_ancestor(study):
+@pytest.mark.parametrize("size", ["hat_tiny", "hat_local"])
+def test_every_arm_of_a_study_is_a_job_with_its_ancestor(size):
+    study = read_yaml(HERE.parent / size / "STUDY.yaml", Study)
     names = {"base"}
     kinds = set()
     for arm in study.arms:
@@ -163,11 +165,12 @@ def test_every_arm_of_the_study_is_a_job_with_its_ancestor(study):
         kinds.add(type(job))
         assert job.name == f"{arm.name}-s{study.seeds[0]}"
         assert job.seed == study.seeds[0]
+        assert job.base == ("models/base" if arm.start == "base" else f"{arm.start}-s{job.seed}")
     assert kinds == {SftTraining, OpdTraining, RlTraining}
     for table in study.tables:
         assert {r.arm for r in table.rows} <= names
         assert {c.plus for c in table.contrasts} | {c.minus for c in table.contrasts} <= names
-    assert len(study.seeds) == 3
+    assert len(study.seeds) == {"hat_tiny": 3, "hat_local": 1}[size]
 
 
 def test_rl_of_the_study_stays_within_its_thirty_steps(study):

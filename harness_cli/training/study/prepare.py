@@ -47,8 +47,8 @@ class Ground:
 
     @property
     def base(self) -> str:
-        """Reference of the base, as jobs name it."""
-        return BASE if not isinstance(self.study.base, str) else self.study.base
+        """Reference of the base, as jobs name it: its folder in the copy of the project."""
+        return BASE
 
 
 def open_ground(study: Study, source: Path) -> Ground:
@@ -66,6 +66,23 @@ def open_ground(study: Study, source: Path) -> Ground:
         commit_paths(start_repository(part), names, "The project of a study")
         part.replace(target)
     return Ground(study, folder, Project.read(target))
+
+
+def copy_base(ground: Ground, reference: str) -> None:
+    """A checkpoint from elsewhere as the base, with the study's template where it names one."""
+    from harness_cli.models.template_source import template_for
+    from harness_cli.training.opening import open_base
+
+    target = ground.project.root / BASE
+    if (target / "config.json").is_file():
+        return
+    found = open_base(ground.project, reference)
+    template = template_for(ground.project.root, found.folder, ground.study.template)
+    part = target.with_name("base.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(found.folder, part)
+    (part / "chat_template.jinja").write_text(template.source, encoding="utf-8")
+    part.replace(target)
 
 
 async def prepare(ground: Ground, said: Said) -> None:

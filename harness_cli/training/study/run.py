@@ -26,7 +26,7 @@ from harness_cli.records.study import Arm, ArmScore, ArmTime, Measured, Study
 from harness_cli.records.training_job import OpdTraining, SftTraining
 from harness_cli.records.verdict import ItemResult
 from harness_cli.store.runs import RunFolder
-from harness_cli.training.study.prepare import Ground, Said, prepare
+from harness_cli.training.study.prepare import Ground, Said, copy_base, prepare
 
 REASON = "a study measures its arms"
 BASE_ARM = "base"
@@ -67,7 +67,9 @@ def times_of(folder: Path, seed: int) -> Lines:
 def ground_made(ground: Ground, said: Said) -> None:
     """The base, the states, the lessons, and what the base scores."""
     study = ground.study
-    if not isinstance(study.base, str):
+    if isinstance(study.base, str):
+        copy_base(ground, study.base)
+    else:
         from harness_cli.training.tiny.base import Settings, make_base
 
         began, cpu = time.monotonic(), time.process_time()
