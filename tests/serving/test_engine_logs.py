@@ -69,7 +69,7 @@ def test_every_variant_is_read_by_itself_and_in_bulk(text, tags):
 
 def test_every_whole_line_of_the_real_samples_is_read():
     if not SAMPLES.is_file():
-        pytest.skip("shared/data/sglang is not here")
+        pytest.skip("the shared folder is not beside this checkout")
     reading, table = read_log(SAMPLES)
     lines = enumerate(SAMPLES.read_text().splitlines(), 1)
     batches = [n for n, text in lines if "batch" in text and text[0] == "["]
