@@ -197,6 +197,7 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("train rl", "no-such.yaml", {2}),
     ("train sft", "no-such.yaml", {2}),
     ("train opd", "no-such.yaml", {2}),
+    ("train study", "no-such.yaml", {2}),
     ("train status", "", {0}),
     ("train logs", "no-such", {2}),
     ("train stop", "no-such", {2}),
