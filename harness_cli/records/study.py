@@ -12,6 +12,8 @@ class TinyBase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     steps: AtLeastOne = 2000
     seed: int = 1
+    threads: AtLeastOne = 2
+    """It is made before the seeds run side by side; more threads round sums otherwise."""
 
 
 class StudyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

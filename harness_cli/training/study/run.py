@@ -75,7 +75,9 @@ def ground_made(ground: Ground, said: Said) -> None:
         began, cpu = time.monotonic(), time.process_time()
         folder = ground.project.root / ground.base
         there = (folder / "model.safetensors").exists()
-        settings = Settings(steps=study.base.steps, seed=study.base.seed, threads=study.threads)
+        settings = Settings(
+            steps=study.base.steps, seed=study.base.seed, threads=study.base.threads
+        )
         make_base(folder, settings, lambda line: said(_shown(line)))
         if not there:
             _timed(ground, BASE_ARM, 0, began, cpu, "")
