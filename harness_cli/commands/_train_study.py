@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from harness_cli.errors import HarnessError
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.study import ArmScore, ArmTime, Study
 from harness_cli.training.study.tables import MadeTable, make_tables, markdown
+
+CURVE: Final = "curve.jsonl"
+"""Of a base made here, beside its weights."""
 
 
 def read_study(path: Path) -> Study:
@@ -51,7 +55,7 @@ def train_study(
     lines = list(all_scores(ground.folder, study.seeds))
     times = [t for s in (0, *study.seeds) for t in times_of(ground.folder, s).read(ArmTime)]
     tables = make_tables(study, lines)
-    text = page(study, tables, times, lines)
+    text = page(study, tables, times, lines, curve=ground.project.root / ground.base / CURVE)
     if output is not None:
         write_results(output, text, tables, times, lines)
     if as_json:
@@ -87,6 +91,8 @@ def page(
     tables: Sequence[MadeTable],
     times: Sequence[ArmTime],
     lines: Sequence[ArmScore],
+    *,
+    curve: Path | None = None,
 ) -> str:
     """The tables, and what they cost."""
     parts = [f"## {study.name}", ""]
@@ -103,6 +109,13 @@ def page(
         f"Seeds {seeds}. {len(times)} jobs took {jobs:.1f} minutes of wall time, one by one "
         f"({cpu:.1f} of CPU), measuring {scoring:.1f}."
     )
+    if curve is not None and curve.is_file():
+        last = msgspec.json.decode(curve.read_bytes().splitlines()[-1])
+        minutes = last["cpu_s"] / 60
+        parts.append(
+            f"The base read {last['tokens'] / 1e6:.1f} M tokens in {last['step']} steps, "
+            f"{minutes:.1f} minutes of CPU."
+        )
     return "\n".join(parts)
 
 

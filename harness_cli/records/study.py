@@ -55,8 +55,9 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     column: str
     evalset: str
-    metric: Literal["avg", "passed"] = "avg"
-    """`passed`: every assertion holds, and the judge, where there is one, is content."""
+    metric: Literal["avg", "passed", "reward"] = "avg"
+    """`passed`: every assertion holds, and the judge, where there is one, is content; `reward`: the
+    mean of the four rewards of HSA-RL, by rule."""
     tag: str | None = None
     """Only items of this tag."""
 

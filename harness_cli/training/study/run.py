@@ -9,7 +9,7 @@ done again: jobs are known by their checkpoints, scores by their lines in `score
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,12 +150,15 @@ def trained(ground: Ground, arm: Arm, seed: int) -> tuple[Checkpoint, bool]:
 def measured(ground: Ground, arm: str, seed: int, said: Said) -> None:
     """Score an arm on every set that it has no line for."""
     lines = scores_of(ground.folder, seed)
-    known = {(line.arm, line.column) for line in lines.read(ArmScore)}
+    before = [line for line in lines.read(ArmScore) if line.arm == arm]
+    known = {(line.arm, line.column) for line in before}
     for evalset in dict.fromkeys(m.evalset for m in ground.study.sets):
         columns = [m for m in ground.study.sets if m.evalset == evalset]
         if all((arm, m.column) in known for m in columns):
             continue
-        for made in asyncio.run(_scores(ground, arm, seed, columns)):
+        names = {m.column for m in columns}
+        there = next((line for line in before if line.column in names and line.run), None)
+        for made in asyncio.run(_scores(ground, arm, seed, columns, there)):
             if (arm, made.column) not in known:
                 lines.add(made)
                 mean = sum(made.scores.values()) / max(1, len(made.scores))
@@ -163,53 +166,69 @@ def measured(ground: Ground, arm: str, seed: int, said: Said) -> None:
 
 
 async def _scores(
-    ground: Ground, arm: str, seed: int, columns: Sequence[Measured]
+    ground: Ground, arm: str, seed: int, columns: Sequence[Measured], there: ArmScore | None
 ) -> list[ArmScore]:
+    """Scores of one set: of the run that is there already, else of a new one."""
+    began = time.monotonic()
+    if there is not None:
+        run, seconds = RunFolder(ground.project.runs / there.run), there.seconds
+    else:
+        run = await _run(ground, arm, seed, columns[0].evalset)
+        seconds = round(time.monotonic() - began, 2)
+    results = list(run.results())
+    rewards = _rewards(ground, columns[0], run)
+    parts = {
+        name: sum(one[name] for one in rewards.values()) / len(results)
+        for name in (REWARDS if rewards else ())
+    }
+    return [
+        ArmScore(
+            arm=arm,
+            seed=seed,
+            column=column.column,
+            scores={r.item_id: _score(r, column, rewards) for r in results if _counts(r, column)},
+            parts=parts,
+            run=run.id,
+            seconds=seconds,
+        )
+        for column in columns
+    ]
+
+
+async def _run(ground: Ground, arm: str, seed: int, evalset: str) -> RunFolder:
     study = ground.study
     policy = BASE_ARM if arm == BASE_ARM else f"checkpoint:{named(arm, seed)}"
     options = EvalOptions(
-        evalset=columns[0].evalset,
+        evalset=evalset,
         split=study.split,
         policy=policy,
         concurrency=study.concurrency,
         reason=REASON,
         seed=0,
     )
-    began = time.monotonic()
     outcome = await evaluate(ground.project, options)
     outcome.check()
-    seconds = time.monotonic() - began
-    results = list(outcome.run.results())
-    parts = _parts(ground, columns[0], outcome.run, results)
-    return [
-        ArmScore(
-            arm=arm,
-            seed=seed,
-            column=column.column,
-            scores={r.item_id: _score(r, column) for r in results if _counts(r, column)},
-            parts=parts,
-            run=outcome.run.id,
-            seconds=round(seconds, 2),
-        )
-        for column in columns
-    ]
+    return outcome.run
 
 
 def _counts(result: ItemResult, column: Measured) -> bool:
     return column.tag is None or column.tag in result.tags
 
 
-def _score(result: ItemResult, column: Measured) -> float:
+def _score(
+    result: ItemResult, column: Measured, rewards: Mapping[str, Mapping[str, float]]
+) -> float:
     """An item that broke counts 0: a policy that loops to the limit gave no answer."""
+    if column.metric == "reward":
+        mine = rewards.get(result.item_id, {})
+        return sum(mine.values()) / len(REWARDS)
     if column.metric == "passed":
         return float(result.state == "passed")
     return float(result.scores.get("avg") or 0.0)
 
 
-def _parts(
-    ground: Ground, column: Measured, run: RunFolder, results: Sequence[ItemResult]
-) -> dict[str, float]:
-    """Means of accuracy and effectiveness, and of the four rewards where the set has a judge."""
+def _rewards(ground: Ground, column: Measured, run: RunFolder) -> dict[str, dict[str, float]]:
+    """Item → the four rewards, 0 for what could not be scored; none where a set has no judge."""
     from harness_cli.evaluation.evalsets import load_evalset
 
     if column.metric == "passed":
@@ -217,15 +236,17 @@ def _parts(
     loaded = load_evalset(ground.project, column.evalset, split=ground.study.split, reason=REASON)
     items = {item.id: item for item in loaded.items}
     judge = RuleRewards()
-    sums: dict[str, list[float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for trajectory in run.trajectories():
         item = items[str(trajectory.item_id)]
         if loaded.states is not None:
             item, trajectory = loaded.states.in_base(item, trajectory)
+        mine = dict.fromkeys(REWARDS, 0.0)
         for reward in judge.rewards(item, trajectory, loaded.world):
             if reward.dimension in REWARDS and reward.score is not None:
-                sums.setdefault(reward.dimension, []).append(reward.score)
-    return {name: sum(values) / len(results) for name, values in sorted(sums.items())}
+                mine[reward.dimension] = reward.score
+        found[item.id] = mine
+    return found
 
 
 def all_scores(folder: Path, seeds: Sequence[int]) -> Iterator[ArmScore]:
