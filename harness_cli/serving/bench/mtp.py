@@ -174,8 +174,9 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
     said = []
     unclear = [level.concurrency for level in levels if level.gain == "unclear"]
     if boundary is None:
-        top = levels[-1].concurrency
-        said.append(f"keep MTP up to C={top}, the highest measured: P95 was no worse anywhere")
+        worse = [f"C={level.concurrency}" for level in levels if level.gain == "none"]
+        beside = f"; no better at {', '.join(worse)} alone: measure those again" if worse else ""
+        said.append(f"keep MTP up to C={levels[-1].concurrency}, the highest measured{beside}")
     elif boundary == levels[0].concurrency:
         said.append("P95 gains nowhere: serve without MTP, or train the head (harness train mtp)")
     else:
