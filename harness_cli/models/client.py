@@ -6,8 +6,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -17,33 +16,15 @@ from harness_cli.models.dialect import Dialect
 from harness_cli.models.identity import policy_id
 from harness_cli.models.provider_errors import malformed, shown, status_error
 from harness_cli.models.retry import RetryRules, with_retries
-from harness_cli.models.sse import DONE, EventReader, decoded
+from harness_cli.models.sse import decoded
+from harness_cli.models.stream import Response, read_stream
 from harness_cli.models.wire import ReplyBuilder, request_body
 from harness_cli.records.chat import ChatReply, ChatRequest, Usage
 from harness_cli.records.config import PolicyConfig, Price
 from harness_cli.store.redact import Redactor
 
 DEFAULT_URL: Final = "https://api.openai.com/v1"
-_TAIL_S: Final = 0.5
-"""How long the end of a stream is waited for after `[DONE]`, so that its connection can stay."""
 _ERROR_BYTES: Final = 64 * 1024
-
-
-class Response(Protocol):
-    """An answer whose head has arrived."""
-
-    status: int
-
-    @property
-    def headers(self) -> Any:
-        """Header names in lower case → values."""
-
-    @property
-    def complete(self) -> bool:
-        """The body is known to be read to its end; False where only `read` can tell."""
-
-    async def read(self) -> bytes:
-        """The next bytes of the body, empty at its end."""
 
 
 class ClientPolicy(ABC):
@@ -66,12 +47,15 @@ class ClientPolicy(ABC):
         deadline = deadline.sooner(self.config.total_timeout_s)
         body = request_body(request, self.config)
         learnt: list[str] = []
+        ended = 0.0
 
         async def attempt(seconds: float) -> ChatReply:
+            nonlocal ended
             while True:
                 sent = self._dialect.apply(body)
                 try:
-                    return await self._attempt(sent, request, seconds)
+                    reply, ended = await self._attempt(sent, request, seconds)
+                    return reply
                 except ProviderError as error:
                     refused = self._dialect.learn(error, sent)
                     if refused is None:  # cleaned here, before a retry of it is logged
@@ -86,7 +70,7 @@ class ClientPolicy(ABC):
             raise self._clean(error) from None
         return msgspec.structs.replace(
             self._without_key(reply),
-            latency_s=time.perf_counter() - began,
+            latency_s=ended - began,
             policy=self.name,
             model=reply.model or self.config.model,
             retry_reasons=(*learnt, *reply.retry_reasons),
@@ -96,24 +80,26 @@ class ClientPolicy(ABC):
 
     async def _attempt(
         self, body: dict[str, Any], request: ChatRequest, seconds: float
-    ) -> ChatReply:
+    ) -> tuple[ChatReply, float]:
+        """The answer, and the moment at which the last of it came."""
         sent = time.perf_counter()
         async with self._post(body, seconds) as response:
             if response.status != 200:
                 said = await _beginning(response)
                 raise status_error(response.status, response.headers, said)
             if "event-stream" not in response.headers.get("content-type", ""):
-                reply = whole_reply(await _all(response), request)
-                return msgspec.structs.replace(reply, attempt_s=time.perf_counter() - sent)
+                reply, now = whole_reply(await _all(response), request), time.perf_counter()
+                return msgspec.structs.replace(reply, attempt_s=now - sent), now
             streamed = await read_stream(response, request)
         reply = streamed.builder.finish()
         first, delta = streamed.first, streamed.said
-        return msgspec.structs.replace(
+        timed = msgspec.structs.replace(
             reply,
             ttft_s=None if first is None else first - sent,
             first_delta_s=None if delta is None else delta - sent,
             attempt_s=streamed.last - sent,
         )
+        return timed, streamed.last
 
     @abstractmethod
     def _post(self, body: dict[str, Any], seconds: float) -> AbstractAsyncContextManager[Response]:
@@ -182,52 +168,6 @@ class _Slot(AbstractAsyncContextManager[None]):
 
     async def __aexit__(self, *exc: object) -> None:
         self._slots.release()
-
-
-@dataclass(slots=True)
-class Streamed:
-    """A stream read to its end; moments are of `time.perf_counter`."""
-
-    builder: ReplyBuilder
-    first: float | None = None
-    """Of the first event."""
-    said: float | None = None
-    """Of the first event with content, reasoning or a tool call in it."""
-    last: float = 0.0
-
-
-async def read_stream(response: Response, request: ChatRequest) -> Streamed:
-    """The gathered reply of an event stream, and when it came."""
-    events, builder = EventReader(), ReplyBuilder(request)
-    streamed = Streamed(builder)
-    while not builder.ended:
-        data = await response.read()
-        now = streamed.last = time.perf_counter()
-        payloads = events.feed(data) if data else events.close()
-        if payloads and streamed.first is None:
-            streamed.first = now
-        for payload in payloads:
-            if payload is DONE:
-                builder.ended = True
-                break
-            builder.add(payload)
-        if streamed.said is None and builder.said_something:
-            streamed.said = now
-        if not data:
-            return streamed
-    if not response.complete:
-        await _read_tail(response)
-    return streamed
-
-
-async def _read_tail(response: Response) -> None:
-    """What follows `[DONE]`, so that the connection can be used again."""
-    try:
-        async with asyncio.timeout(_TAIL_S):
-            while await response.read():
-                pass
-    except (TimeoutError, ProviderError):
-        pass  # The answer is whole; only the connection is lost.
 
 
 def whole_reply(data: bytes, request: ChatRequest) -> ChatReply:

@@ -5,6 +5,7 @@ until close. Why this is written by hand is told, with numbers, in docs/adr/0004
 """
 
 import asyncio
+import time
 import zlib
 from typing import Final
 
@@ -45,6 +46,9 @@ class Connection(asyncio.Protocol):
         self.status = 0
         self.headers: dict[str, str] = {}
         self._keep = True
+        self._since = self._last = 0.0
+        self.came: tuple[float, float] | None = None
+        """When the first and the last of what `read` gave reached this process."""
 
     # -- asyncio's side
 
@@ -56,6 +60,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Asyncio read bytes."""
         self._heard = self._loop.time()
+        now, unread = time.perf_counter(), bool(self._ready)
         if self._state == "idle":
             self.close()  # An answer to nothing: the connection is out of step.
             return
@@ -65,6 +70,7 @@ class Connection(asyncio.Protocol):
                 pass
         except ProviderError as exc:
             self._fail(exc)
+        self._since, self._last = (self._since if unread else now), now
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -103,6 +109,7 @@ class Connection(asyncio.Protocol):
                 if self._state == "done":
                     return b""
                 await self._wait()
+            self.came = (self._since, self._last)
             data = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
             self._ready.clear()
             if self._inflate is None:

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from harness_cli.models.client import ClientPolicy, Response
+from harness_cli.models.client import ClientPolicy
 from harness_cli.models.http1 import Connection, Stale
 from harness_cli.models.pool import Http1Pool
+from harness_cli.models.stream import Response
 from harness_cli.records.config import PolicyConfig
 
 _CONNECT_S: Final = 10.0

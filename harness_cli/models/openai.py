@@ -12,8 +12,9 @@ import httpx2
 import openai
 
 from harness_cli.errors import ProviderError
-from harness_cli.models.client import DEFAULT_URL, ClientPolicy, Response
+from harness_cli.models.client import DEFAULT_URL, ClientPolicy
 from harness_cli.models.provider_errors import stalled, status_error, transport
+from harness_cli.models.stream import Response
 from harness_cli.records.config import PolicyConfig
 
 _CONNECT_S: Final = 10.0

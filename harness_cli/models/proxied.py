@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 
 from harness_cli.errors import ProviderError
-from harness_cli.models.client import Response
 from harness_cli.models.provider_errors import stalled, transport
+from harness_cli.models.stream import Response
 
 
 class Proxied:
