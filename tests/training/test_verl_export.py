@@ -17,8 +17,9 @@ from harness_cli.errors import HarnessError, MissingExtra, Stale, UsageError
 from harness_cli.records.cluster import Cluster
 from harness_cli.records.mtp import MtpTraining
 from harness_cli.records.reader import load_yaml
-from harness_cli.records.rl_job import RlTraining
+from harness_cli.records.rl_job import RlTraining, Rooms
 from harness_cli.records.training_job import Lora, OpdTraining, SftTraining
+from harness_cli.store.project import Project
 from harness_cli.training.scale.from_jobs import rl_plan
 from harness_cli.training.scale.key_tree import (
     check_mapping,
@@ -125,6 +126,21 @@ def test_no_sealed_item_is_sent(rl):
         p.read_text() for p in (rl.folder / "room").rglob("*.yaml")
     )
     assert "test-1" not in sent
+
+
+def test_tasks_of_live_rooms_come_with_the_scenarios_they_are_drawn_from(shop, tmp_path):
+    project = Project.find(Path(__file__).parents[2])  # the shipped harness, catalogue, scenarios
+    job = rl_job(base=str(shop.root / "base"), evalset="", rooms=Rooms(tasks=5, first=7))
+    made = write_verl_job(project, job, TWO, tmp_path / "v")
+    room = Room.open(made.folder / "room")
+    assert set(room.ground.tasks) <= {f"room-{seed}" for seed in range(7, 12)}
+    assert len(room.ground.tasks) >= 4
+    assert (made.folder / "room/evalsets/scenarios").is_dir()
+    assert not (made.folder / "room/items.jsonl").exists()
+    sent = sorted(p.name for p in (made.folder / "room/evalsets").iterdir())
+    assert sent == ["catalogue", "scenarios"]  # no evalset, sealed or open
+    rows = read_rows(made.folder / "data/train.parquet")
+    assert [row["extra_info"]["task"] for row in rows] == list(room.ground.tasks)
 
 
 def test_a_room_with_another_harness_is_refused(rl, tmp_path):
