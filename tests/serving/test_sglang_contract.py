@@ -187,8 +187,8 @@ print("parsed")
 """
 PARSER_NEEDS = (
     "triton IPython traitlets decorator stack_data executing asttokens pure_eval pexpect "
-    "ptyprocess matplotlib-inline prompt_toolkit wcwidth jedi parso ipython_pygments_lexers pybase64 pyzmq "
-    "psutil orjson starlette packaging pillow requests charset_normalizer urllib3"
+    "ptyprocess matplotlib-inline prompt_toolkit wcwidth jedi parso ipython_pygments_lexers "
+    "pybase64 pyzmq psutil orjson starlette packaging pillow requests charset_normalizer urllib3"
 )
 """What importing SGLang's parser asks for beside this environment (0.5.22, 0.5.23)."""
 
