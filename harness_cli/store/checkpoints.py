@@ -104,7 +104,8 @@ def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
     record = read_checkpoint(find_checkpoint(root, reference))
     served = ServedAs() if record is None else record.served
     given = {field: getattr(served, field) for field in served.__struct_fields__}
-    checkpoint = CheckpointRef(uri=reference)
+    digest_named = None if record is None else record.digest
+    checkpoint = CheckpointRef(uri=reference, sha256=digest_named)
     return PolicyConfig(kind="checkpoint", checkpoint=checkpoint, mtp=drafted, **given)
 
 

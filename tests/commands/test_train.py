@@ -59,6 +59,8 @@ def test_a_job_is_trained_evaluated_and_bound_by_its_digest(shop):
     config = json.loads(run.read_text())
     assert config["policy"] == "checkpoint:student"
     assert config["policy_id"].startswith("checkpoint:student@")
+    made = json.loads((shop.root / ".harness/checkpoints/student/checkpoint.json").read_text())
+    assert config["policy_settings"]["checkpoint"]["sha256"] == made["digest"]
     assert json.loads(out)
 
 
