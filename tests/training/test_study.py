@@ -23,7 +23,8 @@ from harness_cli.training.study.prepare import dealt
 from harness_cli.training.study.run import job_of
 from harness_cli.training.study.tables import make_tables, markdown
 from harness_cli.training.template_source import tools_for
-from harness_cli.training.tiny.documents import LEVELS, Encoder, Writer, instruction_of
+from harness_cli.training.tiny.documents import LEVELS, Writer, instruction_of
+from harness_cli.training.tiny.pieces import Encoder
 from harness_cli.training.tiny.tokenizer import make_tokenizer
 from harness_cli.training.tiny.words import all_words
 

@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tokenizers import Tokenizer
-
-from harness_cli.training.tiny.tokenizer import END, START
+from harness_cli.training.tiny.pieces import NAME, Piece, called, shown
+from harness_cli.training.tiny.pieces import said as said_turn
 from harness_cli.training.tiny.words import FILLERS, PARTS, TOPICS, all_words
 
-Piece = tuple[str, float]
-"""Text and the weight of its tokens' loss."""
-NAME: Final = 2.0
-"""Marks the piece of a name that was looked up: its first token decides and weighs `FIRST`."""
-FIRST: Final = 4.0
 LEVELS: Final = (
     (2, 1, 0), (3, 1, 0), (3, 1, 2), (3, 2, 2), (4, 2, 4), (5, 2, 5), (6, 3, 6), (7, 3, 7),
 )  # fmt: skip
@@ -205,15 +199,15 @@ class Writer:
         listed = "\n".join(f"{bullet} {rule}" for rule in rules)
         body = f"# Skill: {skill.name}\n\n## {heading}\n\n{listed}\n"
         found = [
-            *_shown("system", system),
-            *_shown("user", asked),
-            *_called(loader, parameter, skill.name, said=self._thought(asked, skill)),
-            *_shown("tool", body),
+            *shown("system", system),
+            *shown("user", asked),
+            *called(loader, parameter, skill.name, aloud=self._thought(asked, skill)),
+            *shown("tool", body),
         ]
         if calls:
             result = f'{{"{slot}": {value if value.isdigit() else chr(34) + value + chr(34)}}}'
-            found += [*_called(tool.name, given, number), *_shown("tool", result)]
-        return [*found, *_said(f"{said} {last}" if last else said)]
+            found += [*called(tool.name, given, number), *shown("tool", result)]
+        return [*found, *said_turn(f"{said} {last}" if last else said)]
 
     def routing(self, level: int) -> list[Piece]:
         """A chat of many requests, each answered by loading the page that fits it."""
@@ -228,20 +222,20 @@ class Writer:
         offered.insert(self.draw.randrange(len(offered) + 1), loading)
         opening = self.draw.choice(_OPENINGS)
         system = f"{opening}\n{lines}\nTools:" + "".join(offered)
-        found = _shown("system", system)
+        found = shown("system", system)
         for _ in range(5):
             skill = self.draw.choice(skills)
             number = str(self.draw.randrange(1, 10)) if self.draw.random() < 0.8 else ""
             asked = self._asked(self.request(skill, fillers, skills), number)
-            found += _shown("user", asked)
-            found += _called(loader, parameter, skill.name, said=self._thought(asked, skill))
-            found += _shown("tool", f"# Skill: {skill.name}")
+            found += shown("user", asked)
+            found += called(loader, parameter, skill.name, aloud=self._thought(asked, skill))
+            found += shown("tool", f"# Skill: {skill.name}")
         return found
 
     def instruction(self) -> list[Piece]:
         """A short instruction that can be checked, and an answer that follows it."""
         asked, answer = instruction_of(self.draw, self.words)
-        return [*_shown("user", asked), *_said(answer)]
+        return [*shown("user", asked), *said_turn(answer)]
 
     def _thought(self, asked: str, entry: Entry) -> list[Piece]:
         if not self.late:
@@ -293,47 +287,3 @@ def instruction_of(draw: Random, words: Sequence[str]) -> tuple[str, str]:
         (f"Write {a} {n} times", " ".join([a] * times)),
     )
     return draw.choice(kinds)
-
-
-def _shown(role: str, text: str) -> list[Piece]:
-    return [(f"{START}{role}\n{text}{END}\n", 0.0)]
-
-
-def _said(text: str) -> list[Piece]:
-    return [(f"{START}assistant\n", 0.0), (f"{text}{END}", 1.0), ("\n", 0.0)]
-
-
-def _called(name: str, parameter: str, value: str, *, said: Sequence[Piece] = ()) -> list[Piece]:
-    """An assistant's turn that calls a tool; `value` is a name, or a number."""
-    quote, closed = ("", "}}") if value.isdigit() else ('"', '"}}')
-    return [
-        (f"{START}assistant\n", 0.0),
-        *said,
-        ('<tool_call>{"name": "', 1.0),
-        (name, NAME),
-        ('", "arguments": {"', 1.0),
-        (parameter, 1.0),
-        (f'": {quote}', 1.0),
-        (value, NAME),
-        (f"{closed}</tool_call>{END}", 1.0),
-        ("\n", 0.0),
-    ]
-
-
-class Encoder:
-    """Pieces into ids and weights, cut where spans begin and end as rollouts are."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-
-    def row(self, pieces: Sequence[Piece]) -> tuple[list[int], list[float]]:
-        """Ids, and the weight of the loss of predicting each."""
-        ids: list[int] = []
-        weights: list[float] = []
-        for encoded, (_, weight) in zip(
-            self.tokenizer.encode_batch([text for text, _ in pieces]), pieces, strict=True
-        ):
-            ids += encoded.ids
-            first = weight if weight < NAME else FIRST
-            weights += [first, *[min(weight, 1.0)] * (len(encoded.ids) - 1)]
-        return ids, weights
