@@ -12,11 +12,19 @@ from harness_cli.errors import HarnessError
 from harness_cli.harness.findings import Finding
 from harness_cli.models.mtp_check import check_head
 from harness_cli.records.config import CheckpointRef, ProjectConfig
-from harness_cli.records.serve_job import ServeJob
+from harness_cli.records.serve_job import MtpServing, ServeJob
 from harness_cli.serving.findings import error, warning
 from harness_cli.serving.sglang.rules import job_findings
 from harness_cli.serving.vllm_cpu import vllm_findings
-from harness_cli.store.checkpoints import PREFIX, checkpoints_folder, digest_of, read_checkpoint
+from harness_cli.store.checkpoints import (
+    DRAFTED,
+    LOSSY,
+    PREFIX,
+    checkpoints_folder,
+    digest_of,
+    find_checkpoint,
+    read_checkpoint,
+)
 from harness_cli.store.project import Project
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -53,8 +61,7 @@ def _engine(job: ServeJob, config: ProjectConfig, root: Path) -> Iterator[Findin
     if job.engine == "vllm-cpu":
         yield from vllm_findings(job)
         return
-    if job.mtp is not None:
-        yield error("mtp", f"the engine `{job.engine}` drafts nothing", "leave `mtp` out")
+    yield from _local_drafting(job)
     for name in ("options", "launcher"):
         if getattr(job, name):
             yield error("option", f"`{name}` is for engines of others", "leave it out")
@@ -69,11 +76,39 @@ def _engine(job: ServeJob, config: ProjectConfig, root: Path) -> Iterator[Findin
         yield error("policy", f"the policy `{name}` is of kind `{known.kind}`, not `{job.engine}`")
 
 
+def _local_drafting(job: ServeJob) -> Iterator[Finding]:
+    """Our own server drafts for a checkpoint, at the two settings that its policies have."""
+    if job.mtp is None:
+        return
+    if job.engine != "checkpoint" or job.policy is not None or not job.model:
+        what = f"the engine `{job.engine}`" + (
+            f" with `policy: {job.policy}`" if job.policy else ""
+        )
+        yield error("mtp", f"{what} drafts nothing", "leave `mtp` out, or `model: CHECKPOINT`")
+    elif _drafting(job.mtp) is None:
+        yield error(
+            "mtp",
+            "our own server drafts 3 steps, at thresholds 1.0/1.0 or 0.5/0.7, with the head of the "
+            "checkpoint",
+            "mtp: {accept_threshold_single: 1.0, accept_threshold_acc: 1.0}",
+        )
+
+
+def _drafting(mtp: MtpServing) -> str | None:
+    """What our own policies call this setting; None where they have none."""
+    single, acc = mtp.accept_threshold_single, mtp.accept_threshold_acc
+    own = MtpServing(
+        algorithm=mtp.algorithm, accept_threshold_single=single, accept_threshold_acc=acc
+    )
+    return {(1.0, 1.0): DRAFTED, (0.5, 0.7): LOSSY}.get((single, acc)) if mtp == own else None
+
+
 def served_policy(job: ServeJob, model: str | None = None) -> str:
     """The policy that our own server answers with; `model` stands in for the job's weights."""
     weights = job.model if model is None else model
     if job.policy is None and job.engine == "checkpoint" and weights:
-        return f"{PREFIX}{weights}"
+        drafting = "" if job.mtp is None else _drafting(job.mtp) or ""
+        return f"{PREFIX}{weights}{drafting}"
     return job.policy or job.engine
 
 
@@ -91,6 +126,11 @@ def resolved(job: ServeJob, root: Path) -> ServeJob:
 
 def _weights(job: ServeJob, root: Path) -> Iterator[Finding]:
     """The checkpoint is the one that is bound, and its draft head will draft."""
+    if job.model and job.engine == "checkpoint" and job.mtp is not None:
+        try:
+            yield from head_findings(job, find_checkpoint(root, job.model))
+        except HarnessError as exc:
+            yield error("checkpoint", str(exc), exc.hint or "")
     if not job.model or job.engine in OURS:
         return
     folder = root / job.model

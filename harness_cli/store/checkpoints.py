@@ -99,11 +99,23 @@ def checkpoints(root: Path) -> list[Checkpoint]:
 
 
 def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
-    """The settings of `--policy checkpoint:REFERENCE`: what its record says, else the defaults."""
+    """The settings of `--policy checkpoint:REFERENCE`: what its record says, else the defaults.
+
+    A registered adapter goes onto the base that it was trained from, which must still be that one.
+    """
     reference, drafted = _drafted(reference)
     record = read_checkpoint(find_checkpoint(root, reference))
     served = ServedAs() if record is None else record.served
     given = {field: getattr(served, field) for field in served.__struct_fields__}
+    if record is not None and record.format == "adapter" and record.base is not None:
+        if drafted is not None:
+            raise UsageError(
+                f"`{reference}` is an adapter: it has no draft head of its own",
+                hint="`save: merged` in its job makes a whole checkpoint, `harness mtp stitch` "
+                "gives it the base's head",
+            )
+        base = CheckpointRef(uri=record.base.name, sha256=record.base.digest)
+        return PolicyConfig(kind="checkpoint", checkpoint=base, adapter=reference, **given)
     digest_named = None if record is None else record.digest
     checkpoint = CheckpointRef(uri=reference, sha256=digest_named)
     return PolicyConfig(kind="checkpoint", checkpoint=checkpoint, mtp=drafted, **given)

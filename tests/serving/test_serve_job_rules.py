@@ -250,7 +250,32 @@ def test_a_registered_checkpoint_is_served_by_its_name_and_bound_to_its_digest(t
     assert served_policy(own) == "checkpoint:hat-1"
     assert found(own, tmp_path) == []
     assert served_policy(own, "hat-2") == "checkpoint:hat-2"
+    drafting = job(engine="checkpoint", model="hat-1", mtp=mtp())
+    assert served_policy(drafting) == "checkpoint:hat-1+mtp"
+    assert served_policy(job(engine="checkpoint", model="hat-1", mtp=MtpServing())) == (
+        "checkpoint:hat-1+mtp-lossy"
+    )
+    assert found(drafting, tmp_path) == []
     assert found(job(engine="checkpoint", model="hat-2"), tmp_path) == ["serve/policy"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"policy": "builtin", "mtp": mtp()},
+        {"mtp": mtp(accept_threshold_single=0.9)},
+        {"mtp": mtp(num_steps=2, num_draft_tokens=3)},
+    ],
+)
+def test_our_own_server_drafts_for_a_checkpoint_as_its_policies_do_or_not_at_all(given, tmp_path):
+    checkpoint(tmp_path / "c")
+    assert "serve/mtp" in found(job(engine="checkpoint", model="c", **given), tmp_path)
+
+
+def test_our_own_server_too_is_not_started_with_a_head_that_drafts_noise(tmp_path):
+    checkpoint(tmp_path / "c", spoil=with_nan)
+    made = job(engine="checkpoint", model="c", mtp=mtp())
+    assert found(made, tmp_path) == ["serve/mtp-head-non-finite"]
 
 
 # -- the file

@@ -3,7 +3,7 @@
 import pytest
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
-from harness_cli.records.checkpoint import Checkpoint, ServedAs
+from harness_cli.records.checkpoint import BaseModel, Checkpoint, ServedAs
 from harness_cli.store.checkpoints import (
     checkpoint_policy,
     checkpoints,
@@ -79,6 +79,22 @@ def test_a_registered_checkpoint_is_sampled_as_its_record_says(tmp_path):
     config = checkpoint_policy(tmp_path, "student")
     assert (config.kind, config.max_tokens, config.temperature) == ("checkpoint", 48, 0.0)
     assert config.checkpoint.sha256 == read_checkpoint(find_checkpoint(tmp_path, "student")).digest
+
+
+def fill_adapter(folder):
+    (folder / "adapter_config.json").write_text("{}")
+    (folder / "adapter_model.safetensors").write_bytes(b"deltas")
+
+
+def test_a_registered_adapter_is_put_onto_the_base_it_was_trained_from(tmp_path):
+    base = register(tmp_path, record("base"), fill)
+    named = BaseModel(name="base", digest=base.digest)
+    register(tmp_path, record("lora", format="adapter", base=named), fill_adapter)
+    config = checkpoint_policy(tmp_path, "lora")
+    assert (config.checkpoint.uri, config.adapter) == ("base", "lora")
+    assert config.checkpoint.sha256 == base.digest
+    with pytest.raises(UsageError, match="`lora` is an adapter"):
+        checkpoint_policy(tmp_path, "lora+mtp")
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "a" * 101, "naïve"])
