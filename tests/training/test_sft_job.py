@@ -16,7 +16,9 @@ from training_shop import greetings, make_project, sft, write_rows
 from transformers import AutoModelForCausalLM
 
 from harness_cli.errors import BadFile, HarnessError, Interrupted, Stale, UnknownName, UsageError
+from harness_cli.models.checkpoint import open_checkpoint
 from harness_cli.store.checkpoints import (
+    checkpoint_policy,
     checkpoints,
     checkpoints_folder,
     digest_of,
@@ -323,6 +325,14 @@ def test_adapters_are_merged_into_the_checkpoint_or_kept_apart(shop):
         whole.state_dict()["model.embed_tokens.weight"],
         base.state_dict()["model.embed_tokens.weight"],
     )
+    acting = {
+        name: open_checkpoint(name, checkpoint_policy(shop.root, name), shop.root).loaded()
+        for name in ("merged", "apart")
+    }
+    ids = torch.tensor([[5, 6, 7]])
+    with torch.inference_mode():
+        one, other = (acting[name].model(input_ids=ids).logits for name in ("merged", "apart"))
+    torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)  # merging rounds
     with pytest.raises(UsageError, match="an adapter, no whole checkpoint"):
         plan_sft(shop, sft("next", base="apart"))
 
