@@ -13,6 +13,7 @@ import msgspec
 from harness_cli.errors import Locked
 
 IfLocked = Literal["skip", "wait", "fail"]
+WAITING = "wait for it with `--if-locked wait`, or end that process"
 LOOK_S = 1.0
 """A holder without a name is about to write it, or only looks who holds the lock: wait it out."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -43,7 +44,12 @@ def boot_id() -> str:
 
 @contextmanager
 def locked(
-    path: Path, *, what: str, if_locked: IfLocked = "fail", timeout_s: float | None = None
+    path: Path,
+    *,
+    what: str,
+    if_locked: IfLocked = "fail",
+    timeout_s: float | None = None,
+    hint: str = WAITING,
 ) -> Iterator[int]:
     """Hold the lock file `path` for a while; gives its descriptor.
 
@@ -51,11 +57,11 @@ def locked(
 
     Raises `Locked` (exit 12) naming the holder when another process has it and `if_locked` is
     `fail` or `skip` (the caller of `skip` takes that for "nothing to do"), or when `wait` took
-    longer than `timeout_s`.
+    longer than `timeout_s`; `hint` says what to do then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        _acquire(file, path, if_locked=if_locked, timeout_s=timeout_s)
+        _acquire(file, path, hint, if_locked=if_locked, timeout_s=timeout_s)
         holder = Holder(pid=os.getpid(), boot_id=boot_id(), since=time.time(), what=what)
         file.truncate(0)
         file.write(msgspec.json.encode(holder))
@@ -77,7 +83,9 @@ def holder_of(path: Path) -> Holder | None:
         return None
 
 
-def _acquire(file: IO[bytes], path: Path, *, if_locked: IfLocked, timeout_s: float | None) -> None:
+def _acquire(
+    file: IO[bytes], path: Path, hint: str, *, if_locked: IfLocked, timeout_s: float | None
+) -> None:
     start = time.monotonic()
     end = None if timeout_s is None else start + timeout_s
     while not _try(file):
@@ -87,7 +95,7 @@ def _acquire(file: IO[bytes], path: Path, *, if_locked: IfLocked, timeout_s: flo
             time.sleep(0.01)
             continue
         if if_locked != "wait" or late:
-            raise _refusal(path, holder)
+            raise _refusal(path, holder, hint)
         time.sleep(0.1)
 
 
@@ -108,12 +116,12 @@ def _read(file: IO[bytes]) -> Holder:
         return Holder(pid=0, boot_id="", since=time.time())
 
 
-def _refusal(path: Path, holder: Holder) -> Locked:
+def _refusal(path: Path, holder: Holder, hint: str) -> Locked:
     who = f"process {holder.pid}" if holder.pid else "another process"
     doing = f" ({holder.what})" if holder.what else ""
     other_boot = holder.boot_id and boot_id() and holder.boot_id != boot_id()
     where = " of another machine or boot" if other_boot else ""
     return Locked(
         f"`{path.name}` is held by {who}{where}{doing} for {holder.age_s:.0f} s",
-        hint="wait for it with `--if-locked wait`, or end that process",
+        hint=hint,
     )

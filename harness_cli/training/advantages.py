@@ -25,6 +25,8 @@ FLOOR: Final = 0.01
 """Smallest spread of a reward within a group that counts: a hundredth of its range (**choice**)."""
 SUM_FLOOR: Final = 1e-6
 """Smallest spread of a sum of normalised rewards: below it dimensions have cancelled out."""
+ROUNDING: Final = 1e-9
+"""Deviations from a mean, in σ, up to which a value is the mean: what is left is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +153,15 @@ def _moments(values: Tensor, valid: Tensor, dim: int, std: Std) -> _Moments:
 def _normalised(
     values: Tensor, valid: Tensor, *, dim: int, std: Std, floor: float, eps: float
 ) -> Tensor:
-    """(value - mean) / (σ + eps); 0 where it does not apply or σ is not above the floor."""
+    """(value - mean) / (σ + eps); 0 where it does not apply or σ is not above the floor.
+
+    A value at the mean is exactly 0: the zero-advantage filter must not depend on rounding.
+    """
     found = _moments(values, valid, dim, std)
     wide = found.spread > floor
     scale = torch.where(wide, found.spread + eps, 1.0)
-    return torch.where(valid & wide, (values - found.mean) / scale, 0.0)
+    made = (values - found.mean) / scale
+    return torch.where(valid & wide & (made.abs() > ROUNDING), made, 0.0)
 
 
 def _result(values: Tensor, valid: Tensor, like: Tensor) -> Advantages:

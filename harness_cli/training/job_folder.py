@@ -217,11 +217,18 @@ def jobs(root: Path) -> list[TrainingState]:
 def job_named(root: Path, name: str | None) -> tuple[JobFolder, TrainingState]:
     """The job of that name, or the one that began last. Raises `UnknownName`."""
     known = {state.name: state for state in jobs(root)}
-    if name is None and known:
+    if name is None and not known:
+        raise UnknownName("no training job has begun", hint="harness train sft JOB.yaml")
+    if name is None:
         name = max(known.values(), key=lambda s: s.started).name
-    if name is None or name not in known:
-        raise UnknownName.of("training job", name or "", known)
+    if name not in known:
+        raise UnknownName.of("training job", name, known)
     return JobFolder.of(root, name), known[name]
+
+
+def stopping(name: str) -> str:
+    """What to do about a job that another process trains."""
+    return f"wait until it is done, or harness train stop {name}"
 
 
 def refuse_other(folder: JobFolder, job: TrainingJob, data_sha256: str, *, resume: bool) -> int:

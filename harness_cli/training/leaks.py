@@ -3,26 +3,27 @@
 What measures: every sealed split and every split but `train` and `dev` of the project's evalsets,
 and whatever a job names in `measured_by`. A data set of ours says which items its rows come from;
 their requests are compared, so an item under another id is found too. Rows of a file without a card
-are searched for the items' own words. Sealed items are read here and shown to nobody: a finding
-names the row and the item's id.
+and of items that the project does not have are searched for the items' own words. Sealed items are
+read here and shown to nobody: a finding names the row and the item's id.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from harness_cli.errors import UsageError
+from harness_cli.errors import UnknownName, UsageError
 from harness_cli.evaluation.evalsets import ITEMS, load_header, names
 from harness_cli.evaluation.survey import lines_of
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.request import Request, Room
+from harness_cli.records.training import DataCard
 from harness_cli.store.project import Project
 from harness_cli.training.masking import Tools
 from harness_cli.training.measured import OPEN
-from harness_cli.training.training_rows import TrainingRows
+from harness_cli.training.training_rows import ReadRow, TrainingRows
 
 SHOWN: Final = 5
 LONG_ENOUGH: Final = 12
@@ -31,6 +32,7 @@ WINDOW: Final = 8
 TIMED: Final = ("replay",)
 """Splits that measure time alone: a policy that knows their answers is no faster for it."""
 _decode = msgspec.json.Decoder(Item).decode
+Known = Mapping[str, Sequence[tuple[str, Item]]]
 _BLANK = re.compile(r"\s+")
 
 
@@ -40,8 +42,13 @@ def refuse_leaks(
     """Raise `UsageError` naming rows and items where training data holds what measures."""
     measured = list(_measured(project, measured_by))
     _, tokenizer = tools.open()
-    texts = ((row.id, tokenizer.decode(row.input_ids)) for row in rows.bare)
-    _refuse([*_in_data_sets(project, rows, measured), *_in_texts(texts, measured)])
+    known = _known_items(project, rows.cards)
+    # A bare row may bear any id: only rows of data sets are told by their items.
+    bare = {id(row) for row in rows.bare}
+    told = [row for row in rows.rows if id(row) not in bare and _item_of(row) in known]
+    seen = {id(row) for row in told}
+    texts = ((r.id, tokenizer.decode(r.input_ids)) for r in rows.rows if id(r) not in seen)
+    _refuse([*_in_data_sets(told, known, measured), *_in_texts(texts, measured)])
 
 
 def refuse_leaking_texts(
@@ -80,7 +87,15 @@ class Measured:
 
 
 def _measured(project: Project, named: Sequence[str]) -> Iterator[Measured]:
-    """Every item that measures, but those too short to be told from others."""
+    """Every item that measures, but those too short to be told from others.
+
+    Raises `UnknownName` for an evalset or a split in `named` that there is not.
+    """
+    for reference in named:
+        name, _, split = reference.partition(":")
+        header = load_header(project, name)
+        if split and split not in header.splits:
+            raise UnknownName.of(f"split of `{name}`", split, header.splits)
     for name in dict.fromkeys((*names(project), *(n.partition(":")[0] for n in named))):
         header = load_header(project, name)
         path = project.evalsets / name / ITEMS
@@ -107,22 +122,32 @@ def _items(project: Project, name: str) -> Iterator[Item]:
         yield _decode(line)
 
 
+def _known_items(project: Project, cards: Sequence[DataCard]) -> Known:
+    """The items that data sets may be made of, by id, each with its evalset."""
+    there = {*names(project)}
+    found: dict[str, list[tuple[str, Item]]] = {}
+    for name in dict.fromkeys(card.evalset for card in cards if card.evalset in there):
+        for item in _items(project, name):
+            found.setdefault(item.id, []).append((name, item))
+    return found
+
+
+def _item_of(row: ReadRow) -> str:
+    return row.id.partition("@")[0]
+
+
 def _in_data_sets(
-    project: Project, rows: TrainingRows, measured: Sequence[Measured]
+    rows: Sequence[ReadRow], known: Known, measured: Sequence[Measured]
 ) -> Iterator[str]:
     """Rows of our data sets whose item is one that measures, under this or another id.
 
     The same words in another room are another question: its answer is another.
     """
-    known = {(m.words, m.room): m.name for m in measured}
-    for card in rows.cards:
-        if card.evalset not in names(project):
-            continue
-        items = {item.id: item for item in _items(project, card.evalset)}
-        for item in sorted({row.id.partition("@")[0] for row in rows.rows} & items.keys()):
-            request = items[item].request
-            if name := known.get((words_of(request), request.room)):
-                yield f"{card.evalset}/{item} is {name}"
+    measuring = {(m.words, m.room): m.name for m in measured}
+    for item in sorted({_item_of(row) for row in rows}):
+        for evalset, found in known[item]:
+            if name := measuring.get((words_of(found.request), found.request.room)):
+                yield f"{evalset}/{item} is {name}"
 
 
 def _in_texts(texts: Iterable[tuple[str, str]], measured: Iterable[Measured]) -> Iterator[str]:

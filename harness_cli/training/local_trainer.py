@@ -22,6 +22,7 @@ from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.models.checkpoint_model import load_model, load_tokenizer, quiet
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.training.job_folder import JobFolder, Running, disk_is_full, mark_complete
+from harness_cli.training.opening import refuse_other_layers
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
@@ -60,6 +61,7 @@ def open_student(job: TrainingJob, folder: Path, template: ChatTemplate) -> Stud
     stored = _stored(folder)
     held = "bfloat16" if job.lora is not None and in_bfloat16(job) else "float32"
     model = load_model(folder, dtype=held)
+    refuse_other_layers(job, (name for name, _ in model.named_modules()))
     tokenizer = load_tokenizer(folder)
     tokenizer.chat_template = template.source
     if tokenizer.pad_token_id is None:

@@ -24,7 +24,13 @@ from harness_cli.store.checkpoints import find_checkpoint
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
-from harness_cli.training.job_folder import JobFolder, Running, forget, refuse_other
+from harness_cli.training.job_folder import (
+    JobFolder,
+    Running,
+    forget,
+    refuse_other,
+    stopping,
+)
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.leaks import refuse_leaking_texts
 from harness_cli.training.opening import Base, check_job, open_base, open_tools, require_extra
@@ -158,7 +164,7 @@ def run_mtp(
         )
     plan = plan_mtp(project, job)
     folder = JobFolder.of(project.root, job.name)
-    with locked(folder.lock, what=f"train mtp {job.name}"):
+    with locked(folder.lock, what=f"train mtp {job.name}", hint=stopping(job.name)):
         if again:
             _forget(folder)
         done = registered(project, plan.base, job, plan.data, resume=resume, again=again)

@@ -32,6 +32,7 @@ from harness_cli.training.job_folder import (
     main_process,
     now,
     refuse_other,
+    stopping,
 )
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.leaks import refuse_leaking_texts
@@ -140,7 +141,7 @@ def run_opd(
     folder = JobFolder.of(project.root, job.name)
     if not main_process():
         return _followed(plan, folder, data, resume=resume)
-    with locked(folder.lock, what=f"train opd {job.name}"):
+    with locked(folder.lock, what=f"train opd {job.name}", hint=stopping(job.name)):
         if again:
             forget(folder)
         done = registered(project, plan.base, job, data, resume=resume, again=again)

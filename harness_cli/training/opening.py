@@ -1,5 +1,6 @@
 """What a job needs before a weight is loaded: its base, its template, its place. No torch here."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,6 +108,16 @@ def check_job(job: TrainingJob) -> None:
     checked_name(job.name)
     if job.name == job.base:
         raise UsageError(f"the job `{job.name}` would replace its own base", hint="another name")
+
+
+def refuse_other_layers(job: TrainingJob, layers: Iterable[str]) -> None:
+    """Raise `UsageError` for a target of `lora` that is no layer: peft leaves one out without a
+    word as long as another fits. `layers` are the names of a model's modules."""
+    names = list(layers)
+    for target in () if job.lora is None else job.lora.targets:
+        if not any(name == target or name.endswith(f".{target}") for name in names):
+            known = ", ".join(sorted({n.rpartition(".")[2] for n in names if n.endswith("_proj")}))
+            raise UsageError(f"the base has no layer `{target}`", hint=f"such as: {known}")
 
 
 def versions() -> dict[str, str]:

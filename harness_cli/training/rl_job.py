@@ -30,6 +30,7 @@ from harness_cli.training.job_folder import (
     main_process,
     now,
     refuse_other,
+    stopping,
 )
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.opening import versions
@@ -57,7 +58,7 @@ def run_rl(
     if not main_process():
         known = registered(project, plan.base, job, plan.data, resume=resume, again=again)
         return known or _followed(plan, folder, resume=resume)
-    with locked(folder.lock, what=f"train rl {job.name}"):
+    with locked(folder.lock, what=f"train rl {job.name}", hint=stopping(job.name)):
         if again:
             forget(folder)
             (folder.path / ROLLOUTS).unlink(missing_ok=True)

@@ -188,7 +188,7 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
         recipe = read_yaml(project.root / job.recipe, Recipe, name=job.recipe)
     made_of = {"harness": state.id, "recipe": digest(recipe)}
     if not job.evalset:
-        settings = msgspec.convert(job.rooms.settings, Settings)
+        settings = _room_settings(job)
         shop = open_shop(project.evalsets)
         draws = Draws(state, augmented_by(state, recipe), pool=job.pool, seed=job.seed)
         seeds = range(job.rooms.first, job.rooms.first + job.rooms.tasks)
@@ -210,6 +210,13 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
     )
     made_of |= {f"evalset {job.evalset} {job.split}": evalset.ref.digest}
     return ItemsGround(ground, items, job.augmented), made_of
+
+
+def _room_settings(job: RlTraining) -> Settings:
+    try:
+        return msgspec.convert(job.rooms.settings, Settings)
+    except msgspec.ValidationError as exc:
+        raise UsageError(f"`rooms.settings` of `{job.name}`: {exc}") from exc
 
 
 def _open_items(project: Project, job: RlTraining, tools: Any) -> Evalset:

@@ -27,6 +27,7 @@ from harness_cli.training.job_folder import (
     main_process,
     now,
     refuse_other,
+    stopping,
 )
 from harness_cli.training.keeping import keep, registered
 from harness_cli.training.leaks import refuse_leaks
@@ -111,7 +112,7 @@ def run_sft(
     folder = JobFolder.of(project.root, job.name)
     if not main_process():
         return _followed(plan, folder, resume=resume)
-    with locked(folder.lock, what=f"train sft {job.name}"):
+    with locked(folder.lock, what=f"train sft {job.name}", hint=stopping(job.name)):
         if again:
             forget(folder)
         done = registered(project, plan.base, job, plan.rows.files, resume=resume, again=again)

@@ -89,6 +89,15 @@ def test_a_job_that_cannot_be_meant_exits_2_with_its_place(shop, text, words):
     assert "Traceback" not in err + out
 
 
+@pytest.mark.parametrize("verb", ["logs", "stop", "figures"])
+def test_where_no_job_has_begun_the_newest_is_no_name(tmp_path, verb):
+    (tmp_path / "harness.yaml").write_text("schema: 1\n")
+    code, out, err = call(tmp_path, "train", verb)
+    assert (code, out) == (2, "")
+    assert "no training job has begun" in err
+    assert "``" not in err
+
+
 def test_resume_and_again_cannot_both_be_meant(shop):
     code, _, err = asked(shop, "train", "sft", job(shop, "both"), "--resume", "--again")
     assert code == 2

@@ -106,6 +106,14 @@ def test_rounding_noise_never_becomes_a_signal():
     assert gdpo(cancelled, 4).dropped == 1.0
 
 
+def test_a_rollout_at_its_groups_mean_has_no_advantage_whatever_rounding_leaves():
+    thirds = torch.tensor([0.0, 0.1, 0.2], dtype=F64)
+    assert thirds.mean() != thirds[1]
+    found = grpo(thirds, 3)
+    assert found.live_N.tolist() == [True, False, True]
+    assert found.dropped == pytest.approx(1 / 3)
+
+
 def test_a_filter_on_summed_rewards_would_drop_what_gdpo_can_use():
     """Sums 1, 1, 1, 1, but the second dimension is rarer, so it says more."""
     rewards = torch.tensor([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=F64)

@@ -420,6 +420,7 @@ def test_a_group_in_a_live_room_shares_its_request_and_its_augmented_state(shop)
         ({"steps": 3}, "no whole number of iterations"),
         ({"penalty": Penalty(low=200, high=100)}, "low < high"),
         ({"base": "models/none"}, "none"),
+        ({"evalset": "", "rooms": Rooms(settings={"nope": 3})}, "`rooms.settings` of `refused`"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_a_weight_is_loaded(shop, more, message):

@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from harness_cli.errors import BadFile, HarnessError, Interrupted, Stale, UnknownName, UsageError
 from harness_cli.models.checkpoint import open_checkpoint
+from harness_cli.records.training_job import Lora
 from harness_cli.store.checkpoints import (
     checkpoint_policy,
     checkpoints,
@@ -311,8 +312,6 @@ def test_a_full_disk_leaves_the_last_state_and_the_checkpoint_before(shop, strai
 
 
 def test_adapters_are_merged_into_the_checkpoint_or_kept_apart(shop):
-    from harness_cli.records.training_job import Lora
-
     merged = run_sft(shop, sft("merged", lora=Lora(r=4), steps=2))
     apart = run_sft(shop, sft("apart", lora=Lora(r=4, save="adapter"), steps=2))
     assert (merged.format, apart.format) == ("full", "adapter")
@@ -337,6 +336,14 @@ def test_adapters_are_merged_into_the_checkpoint_or_kept_apart(shop):
         plan_sft(shop, sft("next", base="apart"))
 
 
+def test_adapters_on_layers_that_there_are_not_are_refused_and_leave_no_running_job(shop):
+    job = sft("layers", lora=Lora(targets=("q_proj", "nosuch")))
+    with pytest.raises(UsageError, match="no layer `nosuch`") as caught:
+        run_sft(shop, job)
+    assert "q_proj" in caught.value.hint
+    assert JobFolder.of(shop.root, "layers").state() is None
+
+
 def test_two_jobs_of_one_name_do_not_run_at_once(shop):
     from harness_cli.errors import Locked
 
@@ -356,6 +363,7 @@ def test_two_jobs_of_one_name_do_not_run_at_once(shop):
 
     run_sft(shop, sft("both", steps=2), observe=observe)
     assert caught
+    assert caught[0].hint == "wait until it is done, or harness train stop both"
 
 
 def test_epochs_count_every_row_once_whatever_is_accumulated(shop):

@@ -179,6 +179,24 @@ def test_an_item_that_measures_is_found_in_a_data_set_under_another_id(measured)
             refuse_leaks(measured, found, tools(measured))
 
 
+@pytest.mark.parametrize(("evalset", "item"), [("elsewhere", "twin-1"), ("shop", "unheard-of")])
+def test_rows_of_items_that_the_project_does_not_have_are_searched_for_words(
+    measured, evalset, item
+):
+    """A data set made in another project, or of items that are gone: nothing tells its items."""
+    card = DataCard(kind="sft", evalset=evalset, split="dev", evalset_digest="")
+    rows = rows_with(measured, f"<|im_start|>user\nv: {SEALED}<|im_end|>", cards=[card])
+    named = [msgspec.structs.replace(rows.rows[0], id=f"{item}@original#0/agent")]
+    with pytest.raises(UsageError, match="holds shop/test-1"):
+        refuse_leaks(measured, TrainingRows(rows=named, cards=[card]), tools(measured))
+
+
+def test_a_split_that_measures_and_is_not_there_is_refused_and_not_taken_for_none(measured):
+    for named, message in (("shop:tset", "no split of `shop` named `tset`"), ("shpo", "shpo")):
+        with pytest.raises(UsageError, match=message):
+            refuse_leaking_texts(measured, [("p", "x")], [named])
+
+
 def test_the_evalset_that_will_measure_the_checkpoint_is_named_by_the_job(measured):
     text = f"v: {'good evening'} and more"
     refuse_leaking_texts(measured, [("p-1", text)])
