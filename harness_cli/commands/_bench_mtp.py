@@ -175,16 +175,16 @@ def _scores(side: Side, evalset: str, asked: AskedMtp, *, quiet: bool) -> Scores
 def _with_quality(bench: MtpBench, before: Scores, after: Scores, margin: float) -> MtpBench:
     checks: list[Quality] = []
     for metric in METRICS:
-        pairs = [
-            (x, y)
-            for item in before
-            if item in after
-            and (x := before[item].get(metric)) is not None
-            and (y := after[item].get(metric)) is not None
+        scored = [
+            (x, after.get(item, {}).get(metric))
+            for item, scores in before.items()
+            if (x := scores.get(metric)) is not None
         ]
+        pairs = [(x, y) for x, y in scored if y is not None]
         if pairs:
             a, b = [x for x, _ in pairs], [y for _, y in pairs]
-            checks.append(quality(bench.arm, metric, a, b, margin))
+            lost = len(scored) - len(pairs)
+            checks.append(quality(bench.arm, metric, a, b, margin, lost=lost))
     return msgspec.structs.replace(bench, quality=tuple(checks))
 
 

@@ -90,7 +90,8 @@ def _resumed(project: Project, name: str) -> tuple[Project, list[Arm]]:
     arm = resumed(RunStore(project.runs).get(name))
     if arm.serving is not None:
         project, _, facts = with_job(project, arm.serving.job)
-        if facts.digest != arm.serving.digest:
+        told = arm.serving
+        if (facts.digest, facts.model) != (told.digest, told.model):
             raise UsageError(
                 f"the job `{facts.job}` serves by other settings than when the run began",
                 hint="start a new run",

@@ -116,7 +116,7 @@ def _remarks(standing: "Standing") -> list[str]:
 
 
 def job_log(root: Path, name: str, of: str | None) -> Path:
-    """The log of one process of a job; the first replica's where none is named."""
+    """The log of one process of a job; the newest replica's where none is named."""
     from harness_cli.errors import UnknownName
     from harness_cli.serving.job_folder import JobFolder
 
@@ -124,10 +124,26 @@ def job_log(root: Path, name: str, of: str | None) -> Path:
     known = sorted(path.stem for path in folder.path.glob("*.log"))
     if of is None:
         replicas = [known_name for known_name in known if known_name.startswith("replica-")]
-        of = replicas[-1] if replicas else "supervisor"
+        newest = max(replicas, key=lambda name: int(name.rpartition("-")[2]), default=None)
+        of = newest or "supervisor"
     if of not in known:
         raise UnknownName.of("log", of, known)
     return folder.log(of)
+
+
+def follow_log(path: Path) -> None:
+    """Every further line of a log, until ^C."""
+    import time
+
+    with path.open(encoding="utf-8", errors="replace") as file:
+        file.seek(0, 2)
+        while True:
+            if text := file.readline():
+                line(text.rstrip("\n"))
+                continue
+            if path.stat().st_size < file.tell():
+                file.seek(0)  # it was rotated: cut, and begun anew
+            time.sleep(0.2)
 
 
 def has_job(root: Path, name: str | None) -> bool:

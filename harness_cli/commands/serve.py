@@ -1,6 +1,5 @@
 """`harness serve`: policies behind OpenAI-compatible endpoints, outliving the command."""
 
-import time
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -179,7 +178,7 @@ def logs(
     quiet: Quiet = False,
 ) -> None:
     """The last lines a served policy wrote, or with --stats what all of a log says."""
-    from harness_cli.commands._serving import has_job, job_log
+    from harness_cli.commands._serving import follow_log, has_job, job_log
     from harness_cli.commands._show import emit_json, line
     from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import job_named, job_paths, tail
@@ -206,13 +205,7 @@ def logs(
     for text in tail(path, lines):
         line(text)
     if follow and path.exists():
-        with path.open(encoding="utf-8", errors="replace") as file:
-            file.seek(0, 2)
-            while True:
-                if text := file.readline():
-                    line(text.rstrip("\n"))
-                else:
-                    time.sleep(0.2)
+        follow_log(path)
 
 
 @app.command(name="switch")

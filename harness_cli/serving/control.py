@@ -20,7 +20,7 @@ from harness_cli.records.serve_job import Desired, Live, ProcessRef, ServeJob
 from harness_cli.serving.findings import refuse
 from harness_cli.serving.fleet_member import clock
 from harness_cli.serving.job_folder import JobFolder, known_job, orphans, runs
-from harness_cli.serving.jobs import tail
+from harness_cli.serving.jobs import last_words
 from harness_cli.serving.ports import refuse_taken
 from harness_cli.serving.preflight import OURS, check_job, resolved
 from harness_cli.store.locks import locked
@@ -58,7 +58,10 @@ def up(project: Project, job: ServeJob) -> tuple[Live, bool]:
         process = _supervisor(project.root, folder)
         try:
             return _until(folder, desired.generation, bound, lambda: process.poll() is None), True
-        except HarnessError:
+        except HarnessError as exc:
+            if folder.desired() is None:
+                clear(folder)
+                raise HarnessError(f"`{job.name}` was taken down while it came up") from exc
             down(project.root, job.name)
             raise
 
@@ -108,9 +111,9 @@ def _until(folder: JobFolder, generation: int, bound: float, alive: Callable[[],
         if live is not None and live.refused >= generation and live.error:
             raise HarnessError(live.error, hint=f"its logs are in {folder.path}")
         if not there:
-            told = tail(folder.log("supervisor"), 3)
+            told = last_words(folder.log("supervisor"))
             raise HarnessError(
-                f"`{folder.name}` did not come up: " + (told[-1] if told else "it wrote nothing"),
+                f"`{folder.name}` did not come up: " + (told or "it wrote nothing"),
                 hint=f"its logs are in {folder.path}",
             )
         time.sleep(LOOK_S)
@@ -202,6 +205,8 @@ def _changed(
     replicas: int | None,
     how: How | None,
 ) -> Desired:
+    if sha256 is not None and model is None:
+        raise UsageError("--sha256 is of weights, and none are named", hint="name the weights")
     if model is None and replicas is None:
         raise UsageError("nothing to switch", hint="name weights, or --replicas")
     if replicas not in (None, 1) and not old.job.router.use:

@@ -21,7 +21,7 @@ from harness_cli.serving.child import Child
 from harness_cli.serving.fleet_member import Replica, clock
 from harness_cli.serving.health import healthy, until_ready, update_weights
 from harness_cli.serving.job_folder import JobFolder
-from harness_cli.serving.jobs import tail
+from harness_cli.serving.jobs import last_words, tail
 from harness_cli.serving.launch import environment, replica_launch
 from harness_cli.serving.ports import free_port
 from harness_cli.serving.preflight import OURS
@@ -183,19 +183,19 @@ class Fleet:
             if self.router is not None:
                 replica.worker_id = await self.router.add(launch.url)
         except (HarnessError, asyncio.CancelledError) as exc:
+            code = child.process.returncode
             await child.stop(0.0 if isinstance(exc, HarnessError) else self.job.process.drain_s)
             if isinstance(exc, HarnessError):
-                raise self._with_log(replica, exc) from exc
+                raise self._with_log(replica, exc, code) from exc
             raise
         replica.state, replica.error = "ready", None
         replica.ready_at, replica.since = time.monotonic(), clock()
         self.happened(f"replica {replica.number} is ready")
 
-    def _with_log(self, replica: Replica, exc: HarnessError) -> HarnessError:
-        told = tail(replica.log, 5)
-        end = f"; its last words: {told[-1][:300]}" if told else "; it wrote nothing"
-        code = replica.child.process.returncode if replica.child else None
-        ended = f" (exit code {code})" if code not in (None, -9) else ""
+    def _with_log(self, replica: Replica, exc: HarnessError, code: int | None) -> HarnessError:
+        told = last_words(replica.log)
+        end = f"; its last words: {told[:300]}" if told else "; it wrote nothing"
+        ended = f" (exit code {code})" if code is not None else ""
         return HarnessError(
             f"replica {replica.number}: {exc}{ended}{end}", hint=f"its log is {replica.log}"
         )
@@ -236,16 +236,29 @@ class Fleet:
                 f"the engine `{self.job.engine}` cannot change its weights while it runs",
                 hint="--how replicas",
             )
+        if away := [r.number for r in self.replicas if r.state in ("starting", "waiting")]:
+            # It would come back with the old ones.
+            raise HarnessError(f"replica {away[0]} is starting again: switch once it is ready")
         done: list[Replica] = []
         for replica in self.ready():
             try:
                 await self._weights(replica, model, sha256)
             except HarnessError as exc:
-                for other in done:
-                    with contextlib.suppress(HarnessError):
-                        await self._weights(other, self.model, self.sha256)
-                raise HarnessError(f"{exc}; all replicas serve the old weights") from exc
+                raise HarnessError(f"{exc}; {await self._back(done)}") from exc
             done.append(replica)
+
+    async def _back(self, changed: list[Replica]) -> str:
+        """Have replicas read the old weights again; what serves then, in words."""
+        stuck = []
+        for replica in changed:
+            try:
+                await self._weights(replica, self.model, self.sha256)
+            except HarnessError as exc:
+                stuck.append(str(replica.number))
+                self.happened(f"replica {replica.number} did not go back: {exc}")
+        if stuck:
+            return f"replica {', '.join(stuck)} did not go back and serves the new weights"
+        return "all others serve the old weights"
 
     async def _weights(self, replica: Replica, model: str, sha256: str | None) -> None:
         version = sha256[:WEIGHTS] if sha256 else None

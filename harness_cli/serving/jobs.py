@@ -21,6 +21,7 @@ import msgspec
 from harness_cli.errors import HarnessError, UnknownName, UsageError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.reader import read_json
+from harness_cli.serving.ports import refuse_taken
 from harness_cli.store.locks import boot_id, locked
 from harness_cli.store.project import Project
 
@@ -90,6 +91,7 @@ def start(project: Project, name: str, port: int) -> tuple[Job, bool]:
                     f"`{name}` is served already, at {job.url}", hint=f"harness serve down {name}"
                 )
             return job, False
+        refuse_taken(LOOPBACK, port)
         paths.state.unlink(missing_ok=True)
         return _started(project, name, port, paths), True
 
@@ -123,10 +125,14 @@ def _started(project: Project, name: str, port: int, paths: JobPaths) -> Job:
         time.sleep(0.05)
     if process.poll() is None:
         process.terminate()
-        process.wait()
-    told = tail(paths.log, 5)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    told = last_words(paths.log)
     raise HarnessError(
-        f"`{name}` did not come up: " + (told[-1] if told else "it wrote nothing"),
+        f"`{name}` did not come up: " + (told or "it wrote nothing"),
         hint=f"its log is {paths.log}",
     )
 
@@ -218,6 +224,14 @@ def tail(path: Path, count: int) -> list[str]:
             return file.read().decode("utf-8", "replace").splitlines()[-count:]
     except FileNotFoundError:
         return []
+
+
+def last_words(path: Path) -> str:
+    """The last line of a log, with the error that a line of advice belongs to; "" for none."""
+    told = [line for line in tail(path, 5) if line.strip()]
+    if len(told) > 1 and told[-1].startswith("hint: "):
+        return f"{told[-2]}; {told[-1]}"
+    return told[-1] if told else ""
 
 
 def begun_of(pid: int) -> int:

@@ -26,7 +26,7 @@ from harness_cli.serving.fleet_member import clock
 from harness_cli.serving.health import until_ready
 from harness_cli.serving.hosting import LOOPBACK
 from harness_cli.serving.job_folder import JobFolder
-from harness_cli.serving.jobs import begun_of, tail
+from harness_cli.serving.jobs import begun_of, last_words
 from harness_cli.serving.ports import free_port
 from harness_cli.serving.router import RouterControl, router_words
 from harness_cli.store.locks import boot_id
@@ -138,8 +138,7 @@ class Supervisor:
             await until_ready(self.session, url, seconds=ROUTER_S, running=lambda: child.running)
         except HarnessError as exc:
             await child.stop(0.0)
-            told = tail(log, 3)
-            raise HarnessError(f"the router: {exc}: {told[-1] if told else ''}") from exc
+            raise HarnessError(f"the router: {exc}: {last_words(log)}") from exc
         await self.fleet.reconnect(RouterControl(url, self.session))
 
     async def _keep_router(self, port: int) -> None:

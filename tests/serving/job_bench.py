@@ -42,7 +42,7 @@ def standin(name="engine", *, process=None, router=False, **given) -> ServeJob:
         version="0.5.23",
         model=given.pop("model", "weights-a"),
         launcher=(sys.executable, str(STANDIN)),
-        env={"STANDIN_HABITS": json.dumps(habits)},
+        env={"STANDIN_HABITS": json.dumps(habits), "STANDIN_NUMBER": "{replica}"},
         port=given.pop("port", 0),
         router=router if isinstance(router, RouterSettings) else RouterSettings(use=router),
         process=ProcessSettings(**(rules | (process or {}))),

@@ -3,8 +3,8 @@
 It reads the options that SGLang reads (full names, unknown ones are errors), serves /health, chat,
 /model_info and /update_weights_from_disk on the standard library alone, and misbehaves as
 STANDIN_HABITS (JSON) says: `ready_after_s`, `never_ready`, `exit_at_start`, `die_after` (requests),
-`think_s`, `fail_every` (every n-th chat answers 500), `refuse_weights`, `ignore_sigterm`,
-`child` (it starts a process of its own).
+`think_s`, `fail_every` (every n-th chat answers 500), `refuse_weights`, `weights_once` (replica 0
+alone takes some, once), `ignore_sigterm`, `child` (it starts a process of its own).
 """
 
 import argparse
@@ -40,6 +40,8 @@ class Engine:
         self.version = self.options.weight_version or "default"
         self.born = time.monotonic()
         self.asked = 0
+        self.updated = False
+        self.number = int(os.environ.get("STANDIN_NUMBER", "0"))
         self.running = 0
         self.ended = threading.Event()
         self.lock = threading.Lock()
@@ -52,6 +54,10 @@ class Engine:
     def update(self, body):
         if self.habits.get("refuse_weights") or "bad" in body["model_path"]:
             return 400, {"success": False, "message": "no such weights"}
+        if self.habits.get("weights_once"):  # by replica: 0 takes them once, others never
+            if self.model == body["model_path"] or self.updated or self.number > 0:
+                return 400, {"success": False, "message": "no such weights"}
+            self.updated = True
         self.model, self.version = body["model_path"], body.get("weight_version", "default")
         return 200, {"success": True, "message": "Succeeded to update model weights."}
 

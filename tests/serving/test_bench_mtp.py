@@ -18,7 +18,13 @@ from harness_cli.commands._bench_mtp import on_which
 from harness_cli.errors import UsageError
 from harness_cli.main import app
 from harness_cli.serving.bench.mtp import compare, quality
-from harness_cli.serving.bench.mtp_tables import across_concurrency, chart, page, validities
+from harness_cli.serving.bench.mtp_tables import (
+    across_concurrency,
+    chart,
+    page,
+    qualities,
+    validities,
+)
 from harness_cli.serving.bench.tables import markdown
 
 
@@ -82,6 +88,26 @@ def test_a_gain_within_the_noise_is_said_to_be_unclear():
     assert found.levels[0].gain in ("unclear", "none")
     if found.levels[0].gain == "unclear":
         assert "holds 1" in " ".join(found.advice)
+
+
+def test_no_p95_at_all_is_not_taken_for_no_gain():
+    """Every request failed with MTP: nobody knows whether it pays."""
+    put = msgspec.structs.replace
+    on = [
+        put(r, requests=tuple(put(q, success=False, stop="provider_error") for q in r.requests))
+        for r in runs([8.0], [200], name="on")
+    ]
+    found = compare("mtp on", OFF[:1], on)
+    assert (found.levels[0].gain, found.boundary) == ("unclear", None)
+    assert found.advice == ("at C=1 there is no P95 of both: nothing is known of the gain there",)
+
+
+def test_items_that_broke_with_mtp_alone_are_no_evidence_for_it():
+    same = [1.0] * 200
+    assert quality("mtp on", "avg", same, same, 0.02).verdict == "non-inferior"
+    found = quality("mtp on", "avg", same, same, 0.02, lost=10)
+    assert (found.verdict, found.lost) == ("inconclusive", 10)
+    assert "200 (10 broke with it alone)" in markdown(qualities([found]))
 
 
 def test_several_runs_give_a_mean_and_a_range_of_speed_ups():

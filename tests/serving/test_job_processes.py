@@ -11,10 +11,12 @@ import pytest
 from job_bench import ask, end_all, make_project, standin, until
 
 from harness_cli.errors import HarnessError, UsageError
+from harness_cli.records.config import CheckpointRef
+from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.child import rotate
 from harness_cli.serving.control import down, switch, up
 from harness_cli.serving.job_folder import JobFolder, runs
-from harness_cli.serving.jobs import begun_of, tail
+from harness_cli.serving.jobs import begun_of, last_words, tail
 from harness_cli.serving.standing import standings
 
 
@@ -53,7 +55,7 @@ def test_up_waits_until_it_is_ready_and_down_ends_the_whole_group(project):
     ("habits", "process", "said"),
     [
         ({"exit_at_start": True}, {}, r"ended before it was ready \(exit code 3\).*no memory"),
-        ({"never_ready": True}, {"ready_s": 0.5}, "not ready within 0.5 s"),
+        ({"never_ready": True}, {"ready_s": 0.5}, "not ready within 0.5 s;"),
     ],
 )
 def test_what_does_not_become_ready_says_why_and_leaves_nothing(project, habits, process, said):
@@ -163,10 +165,38 @@ def test_weights_that_are_refused_leave_the_old_ones_serving_and_desired(project
     assert (found.state, found.desired.model, found.differs) == ("ready", "weights-a", ())
 
 
+def test_a_replica_that_cannot_go_back_is_named(project):
+    """`weights-once` is taken, `bad-…` never: nobody is told that the old weights serve."""
+    up(project, standin(replicas=2, router=True, habits={"weights_once": True}))
+    with pytest.raises(HarnessError, match="replica 0 did not go back and serves the new weights"):
+        switch(project, "engine", model="weights-b")
+
+
+def test_what_answers_after_a_switch_is_what_a_benchmark_is_bound_to(project):
+    up(project, standin(checkpoint=CheckpointRef(uri="weights-a", sha256="ab" * 32)))
+    policy = with_job(project, "engine")[0].policy("engine")[1]
+    assert policy.checkpoint.sha256 == "ab" * 32
+    switch(project, "engine", model="weights-b", sha256="cd" * 32)
+    policy = with_job(project, "engine")[0].policy("engine")[1]
+    assert (policy.checkpoint.uri, policy.checkpoint.sha256) == ("weights-b", "cd" * 32)
+
+
+def test_a_job_that_is_taken_down_while_it_comes_up_says_that(project):
+    folder = JobFolder.of(project.root, "engine")
+    with ThreadPoolExecutor() as pool:
+        coming = pool.submit(up, project, standin(habits={"ready_after_s": 30}))
+        until(lambda: folder.desired() is not None)
+        down(project.root, "engine")
+        with pytest.raises(HarnessError, match="was taken down while it came up"):
+            coming.result(timeout=30)
+    assert standings(project.root) == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ({}, "nothing to switch"),
+        ({"replicas": 1, "sha256": "ab" * 32}, "--sha256 is of weights"),
         ({"replicas": 9}, "9 replicas need a router"),
     ],
 )
@@ -174,6 +204,15 @@ def test_a_switch_that_cannot_be_meant_is_refused(project, words, said):
     up(project, standin())
     with pytest.raises(UsageError, match=said):
         switch(project, "engine", **words)
+
+
+def test_an_error_keeps_its_advice_and_advice_its_error(tmp_path):
+    log = tmp_path / "engine.log"
+    assert last_words(log) == ""
+    log.write_text("loading\nerror: no such weights\nhint: known: a, b\n\n")
+    assert last_words(log) == "error: no such weights; hint: known: a, b"
+    log.write_text("loading\nboom\n")
+    assert last_words(log) == "boom"
 
 
 def test_logs_are_rotated_without_moving_the_file_under_its_writer(tmp_path):

@@ -34,7 +34,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     p95: AcrossRuns | None
     """Wall P95, on / off."""
     gain: Gain
-    """Whether P95 is better: all of the interval below 1, across it, or no better at all."""
+    """Whether P95 is better: all of the interval below 1, across it or unknown, no better."""
 
 
 class Validity(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +60,8 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     on: float | None
     difference: Paired
     margin: float
+    lost: int = 0
+    """Items that were scored without MTP and not with it: for the verdict each lost its score."""
     verdict: Literal["non-inferior", "inferior", "inconclusive"]
 
 
@@ -106,18 +108,21 @@ def quality(
     off: Sequence[float],
     on: Sequence[float],
     margin: float,
+    *,
+    lost: int = 0,
 ) -> Quality:
     """Whether `on` is no worse than `off` by more than `margin`, on scores of the same items.
 
     Non-inferior: the lower end of the paired interval is above −margin, and where no item is worse
-    there are enough of them to say so. Inferior: its upper end is below −margin.
+    there are enough of them to say so. Inferior: its upper end is below −margin. `lost` items that
+    broke with MTP alone have no pair; they pull the lower end down by a whole score each.
     """
     difference = paired([b - a for a, b in zip(off, on, strict=True)])
     verdict: Literal["non-inferior", "inferior", "inconclusive"] = "inconclusive"
     low, high, n = difference.low, difference.high, difference.n
     if low is not None and high is not None:
         enough = difference.worse > 0 or n >= NEEDED / margin
-        if low > -margin and enough:
+        if (low * n - lost) / (n + lost) > -margin and enough:
             verdict = "non-inferior"
         elif high < -margin:
             verdict = "inferior"
@@ -129,6 +134,7 @@ def quality(
         on=sum(on) / n if n else None,
         difference=difference,
         margin=margin,
+        lost=lost,
         verdict=verdict,
     )
 
@@ -142,9 +148,9 @@ def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) ->
     ratios = [c.wall_p95 for c in found if c.wall_p95.value is not None]
     gain: Gain = "unclear"
     mean = across_runs([r.value for r in ratios if r.value is not None])
-    if mean is None or mean.mean >= 1:
+    if mean is not None and mean.mean >= 1:
         gain = "none"
-    elif all(r.high is not None and r.high < 1 for r in ratios):
+    elif mean is not None and all(r.high is not None and r.high < 1 for r in ratios):
         gain = "gains"
     return Level(
         concurrency=concurrency,
@@ -172,8 +178,11 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
     if not levels:
         return ["no concurrency was measured with both"]
     said = []
-    unclear = [level.concurrency for level in levels if level.gain == "unclear"]
-    if boundary is None:
+    unknown = [level.concurrency for level in levels if level.p95 is None]
+    unclear = [x.concurrency for x in levels if x.gain == "unclear" and x.p95 is not None]
+    if len(unknown) == len(levels):
+        pass
+    elif boundary is None:
         worse = [f"C={level.concurrency}" for level in levels if level.gain == "none"]
         beside = f"; no better at {', '.join(worse)} alone: measure those again" if worse else ""
         said.append(f"keep MTP up to C={levels[-1].concurrency}, the highest measured{beside}")
@@ -186,6 +195,9 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
             "or let the server draft less in larger batches: `mtp.adaptive` "
             "(--speculative-adaptive, SGLang 0.5.11 and later)",
         ]
+    if unknown:
+        listed = ", ".join(f"C={c}" for c in unknown)
+        said.append(f"at {listed} there is no P95 of both: nothing is known of the gain there")
     if unclear:
         listed = ", ".join(f"C={c}" for c in unclear)
         said.append(f"at {listed} the interval of P95 holds 1: more cases or runs would tell")

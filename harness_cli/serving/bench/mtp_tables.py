@@ -68,7 +68,7 @@ def qualities(found: Sequence[Quality]) -> Table:
         (
             q.arm,
             q.metric,
-            q.n,
+            f"{q.n} ({q.lost} broke with it alone)" if q.lost else q.n,
             _percent(q.off),
             _percent(q.on),
             difference(q.difference, 4),

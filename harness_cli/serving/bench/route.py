@@ -7,7 +7,7 @@ import msgspec
 from harness_cli.errors import UsageError
 from harness_cli.models.base import Policy
 from harness_cli.records.bench import ServingFacts
-from harness_cli.records.config import PolicyConfig
+from harness_cli.records.config import CheckpointRef, PolicyConfig
 from harness_cli.records.serve_job import Desired, Live
 from harness_cli.serving.job_folder import known_job, runs
 from harness_cli.serving.preflight import OURS
@@ -29,7 +29,7 @@ def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
         kind="openai",
         model=desired.job.served_name,
         base_url=live.url,
-        checkpoint=desired.job.checkpoint,
+        checkpoint=_weights_of(desired, live),
         # A benchmark's own bounds end a request; the client only keeps a dead socket from hanging.
         attempt_timeout_s=600.0,
         total_timeout_s=600.0,
@@ -38,6 +38,13 @@ def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
     policies = {**project.config.policies, job: config}
     changed = msgspec.structs.replace(project.config, policies=policies)
     return replace(project, config=changed), job, facts_of(desired, live)
+
+
+def _weights_of(desired: Desired, live: Live) -> CheckpointRef | None:
+    """The checkpoint that answers now: after a switch it is not the one of the job file."""
+    if live.model == desired.job.model:
+        return desired.job.checkpoint
+    return CheckpointRef(uri=live.model, sha256=live.checkpoint_sha256)
 
 
 def facts_of(desired: Desired, live: Live) -> ServingFacts:
