@@ -14,6 +14,7 @@ import json
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,6 +70,13 @@ def start_logs(verbosity: int = 0, environment: Mapping[str, str] | None = None)
     if wanted:
         least = min(wanted.values())
         logger.setLevel(min(least, logger.level or least))
+
+
+def hush(*libraries: str) -> None:
+    """Errors alone of these libraries: their warnings about themselves are no news to a user."""
+    for name in libraries:
+        logging.getLogger(name).setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", module=rf"{name}(\..*)?")
 
 
 def ended(argv: Sequence[str], code: object, seconds: float, error: BaseException | None) -> None:

@@ -4,10 +4,8 @@ A step is measured when it is done, a state is marked when it is whole, a loss t
 ends the job before it reaches a weight that is kept, ^C ends it after the step.
 """
 
-import logging
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from harness_cli.errors import HarnessError, Interrupted
 from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.models.checkpoint_model import load_model, load_tokenizer, quiet
 from harness_cli.records.training_job import TrainingJob
+from harness_cli.store.logs import hush
 from harness_cli.training.job_folder import JobFolder, Running, disk_is_full, mark_complete
 from harness_cli.training.opening import refuse_other_layers
 
@@ -292,9 +291,7 @@ def _number(value: Any) -> bool:
 
 def _calm() -> None:
     """Warnings of the libraries about themselves are no news to who trains."""
-    for name in ("transformers", "trl", "accelerate", "datasets", "peft"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-        warnings.filterwarnings("ignore", module=rf"{name}(\..*)?")
+    hush("transformers", "trl", "accelerate", "datasets", "peft")
     import datasets
 
     datasets.disable_progress_bars()
