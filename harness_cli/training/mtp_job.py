@@ -151,6 +151,14 @@ def run_mtp(
 ) -> Checkpoint:
     """Train, measure every arm, and register the policy with its head; as `run_sft` resumes."""
     require_extra("`harness train mtp`")
+    for name in job.prompts:
+        if not (project.root / name).is_file():  # before stand-ins are made for nothing
+            raise BadFile(
+                f"there is no file of prompts `{name}`",
+                hint="stand-ins bring their own: leave `prompts` out"
+                if job.base.startswith(STANDIN)
+                else "a file of JSON lines, each with `messages`",
+            )
     if job.standin_steps is not None:
         from harness_cli.training.mtp.standin import make_standins
 

@@ -172,6 +172,15 @@ def test_a_replica_that_cannot_go_back_is_named(project):
         switch(project, "engine", model="weights-b")
 
 
+def test_weights_are_not_switched_past_a_replica_that_restarts(project):
+    live, _ = up(project, standin(replicas=2, router=True, process={"restart_pause_s": 60}))
+    os.kill(live.replicas[1].process.pid, signal.SIGKILL)
+    until(lambda: live_of(project).replicas[1].state == "waiting")
+    with pytest.raises(HarnessError, match="replica 1 is starting again"):
+        switch(project, "engine", model="weights-b")
+    assert ask(live.url)[1].startswith("weights-a")
+
+
 def test_what_answers_after_a_switch_is_what_a_benchmark_is_bound_to(project):
     up(project, standin(checkpoint=CheckpointRef(uri="weights-a", sha256="ab" * 32)))
     policy = with_job(project, "engine")[0].policy("engine")[1]

@@ -152,4 +152,4 @@ def test_a_port_that_is_taken_says_so(project):
         taken.listen()
         done = harness(project, "up", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1
-    assert "cannot listen on port" in done.stderr
+    assert "is taken by process" in done.stderr

@@ -14,7 +14,7 @@ from tiny_qwen import config, head_for
 from transformers import Qwen3_5ForCausalLM
 from typer.testing import CliRunner
 
-from harness_cli.errors import HarnessError, Interrupted, Stale, UnknownName, UsageError
+from harness_cli.errors import BadFile, HarnessError, Interrupted, Stale, UnknownName, UsageError
 from harness_cli.main import app
 from harness_cli.models.base import Deadline
 from harness_cli.models.checkpoint import open_checkpoint
@@ -175,6 +175,18 @@ def test_a_job_that_cannot_be_meant_is_refused_before_anything_runs(project, cha
     job = job if "base" not in changed else msgspec.structs.replace(job, name="drafter")
     with pytest.raises((UsageError, HarnessError), match=says):
         plan_mtp(project, job)
+
+
+def test_prompts_that_are_not_there_are_missed_before_stand_ins_are_made(tmp_path):
+    (tmp_path / "harness.yaml").write_text(PROJECT)
+    project = Project.find(tmp_path)
+    job = MtpTraining(
+        name="drafter", base="standin-task", prompts=("none.jsonl",), standin_steps=10**6
+    )
+    with pytest.raises(BadFile, match=r"no file of prompts `none.jsonl`") as refused:
+        run_mtp(project, job)
+    assert "bring their own" in refused.value.hint
+    assert not checkpoints_folder(project.root).exists()
 
 
 def test_recorded_runs_of_the_policy_are_learnt_from_and_others_refused(project, tmp_path):
