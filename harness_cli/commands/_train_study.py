@@ -13,6 +13,7 @@ from harness_cli.commands._show import emit_json, line, note
 from harness_cli.errors import HarnessError
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.study import ArmScore, ArmTime, Study
+from harness_cli.training.study.checked import check_chosen, check_study
 from harness_cli.training.study.tables import MadeTable, make_tables, markdown
 
 CURVE: Final = "curve.jsonl"
@@ -20,8 +21,10 @@ CURVE: Final = "curve.jsonl"
 
 
 def read_study(path: Path) -> Study:
-    """The file. Raises `BadFile` with the place of what is wrong."""
-    return read_yaml(path, Study, name=str(path))
+    """The file. Raises `BadFile` with its place, `UsageError` where its parts do not fit."""
+    study = read_yaml(path, Study, name=str(path))
+    check_study(study)
+    return study
 
 
 def train_study(
@@ -40,6 +43,7 @@ def train_study(
     from harness_cli.training.study.run import all_scores, ground_made, seed_run, times_of
 
     study = read_study(path)
+    check_chosen(study, seed, arms)
     ground = open_ground(study, path.parent)
 
     def said(text: str) -> None:

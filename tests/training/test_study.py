@@ -8,16 +8,17 @@ import msgspec
 import pytest
 from tokenizers import Tokenizer
 
-from harness_cli.errors import UsageError
+from harness_cli.errors import HarnessError, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_folder
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.augmentation import AugmentationMap, Recipe
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
-from harness_cli.records.study import ArmScore, Study, StudyData
+from harness_cli.records.study import Arm, ArmScore, Study, StudyData, Table, TableRow
 from harness_cli.records.training_job import OpdTraining, SftTraining
 from harness_cli.store.project import Project
+from harness_cli.training.study.checked import check_chosen, check_study
 from harness_cli.training.study.golden import Setting, Shop, gold_script, lessons, played
 from harness_cli.training.study.prepare import dealt
 from harness_cli.training.study.run import job_of
@@ -176,6 +177,40 @@ def test_every_arm_of_a_study_is_a_job_with_its_ancestor(size):
 
 def test_rl_of_the_study_stays_within_its_thirty_steps(study):
     assert study.stages["rl"].job["steps"] <= 30
+
+
+@pytest.mark.parametrize("size", ["hat_tiny", "hat_local"])
+def test_the_studies_of_the_project_fit_together(size):
+    check_study(read_yaml(HERE.parent / size / "STUDY.yaml", Study))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"schema": 2}, "schema 2 is not known"),
+        ({"name": "../elsewhere"}, "`../elsewhere` cannot name"),
+        ({"seeds": ()}, "numbers from 1 on"),
+        ({"seeds": (0, 1)}, "numbers from 1 on"),
+        ({"seeds": (3, 3)}, "seed `3` stands twice"),
+        ({"arms": (Arm(name="a", start="b", stage="sft"),)}, "no arm before `a` named `b`"),
+        ({"arms": (Arm(name="a", start="base", stage="tfs"),)}, "no stage named `tfs`"),
+        ({"arms": (Arm(name="base", start="base", stage="sft"),)}, "arm `base` stands twice"),
+        ({"tables": (Table(title="T", rows=(TableRow(label="x", arm="z"),)),)}, "no arm named `z`"),
+        ({"tables": (Table(title="T", rows=(), columns=("K",)),)}, "no column named `K`"),
+    ],
+)
+def test_a_study_whose_parts_do_not_fit_is_refused_before_anything_is_copied(study, more, message):
+    given = msgspec.structs.replace(study, **({"tables": ()} | more))
+    with pytest.raises(HarnessError, match=message):
+        check_study(given)
+
+
+def test_a_seed_or_an_arm_that_is_not_of_the_study_is_refused_and_not_run(study):
+    check_chosen(study, study.seeds[0], ["sft"])
+    with pytest.raises(UsageError, match="no seed named `9`"):
+        check_chosen(study, 9, [])
+    with pytest.raises(UsageError, match="no arm named `sfd`"):
+        check_chosen(study, None, ["sfd"])
 
 
 def test_an_unknown_field_of_a_stage_names_the_arm(study):

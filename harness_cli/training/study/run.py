@@ -26,10 +26,10 @@ from harness_cli.records.study import Arm, ArmScore, ArmTime, Measured, Study
 from harness_cli.records.training_job import OpdTraining, SftTraining
 from harness_cli.records.verdict import ItemResult
 from harness_cli.store.runs import RunFolder
+from harness_cli.training.study.checked import BASE_ARM
 from harness_cli.training.study.prepare import Ground, Said, copy_base, prepare
 
 REASON = "a study measures its arms"
-BASE_ARM = "base"
 REWARDS = ("accuracy", "effectiveness", "tool_rationality", "skill_selection")
 
 
