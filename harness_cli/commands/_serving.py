@@ -116,19 +116,32 @@ def _remarks(standing: "Standing") -> list[str]:
 
 
 def job_log(root: Path, name: str, of: str | None) -> Path:
-    """The log of one process of a job; the newest replica's where none is named."""
+    """The log of one process of a job; the newest replica's where none is named, a running one's
+    before those that earlier ones left."""
     from harness_cli.errors import UnknownName
     from harness_cli.serving.job_folder import JobFolder
 
     folder = JobFolder.of(root, name)
     known = sorted(path.stem for path in folder.path.glob("*.log"))
     if of is None:
+        live = folder.live()
+        running = {Path(r.log).stem for r in live.replicas} if live is not None else set()
         replicas = [known_name for known_name in known if known_name.startswith("replica-")]
+        replicas = [name for name in replicas if name in running] or replicas
         newest = max(replicas, key=lambda name: int(name.rpartition("-")[2]), default=None)
         of = newest or "supervisor"
     if of not in known:
         raise UnknownName.of("log", of, known)
     return folder.log(of)
+
+
+def policy_log(root: Path, name: str | None) -> Path:
+    """The log of a served policy, the only one where none is named. Raises `UnknownName`."""
+    from harness_cli.serving.jobs import job_named, job_paths
+
+    if name is None or not (path := job_paths(root, name).log).is_file():
+        return job_paths(root, job_named(root, name).name).log
+    return path
 
 
 def follow_log(path: Path) -> None:

@@ -178,10 +178,10 @@ def logs(
     quiet: Quiet = False,
 ) -> None:
     """The last lines a served policy wrote, or with --stats what all of a log says."""
-    from harness_cli.commands._serving import follow_log, has_job, job_log
+    from harness_cli.commands._serving import follow_log, has_job, job_log, policy_log
     from harness_cli.commands._show import emit_json, line
     from harness_cli.errors import UsageError
-    from harness_cli.serving.jobs import job_named, job_paths, tail
+    from harness_cli.serving.jobs import tail
     from harness_cli.store.project import Project
 
     if stats or metrics:
@@ -198,7 +198,7 @@ def logs(
     if policy is not None and has_job(root, policy):
         path = job_log(root, policy, of)
     else:
-        path = job_paths(root, policy or job_named(root, None).name).log
+        path = policy_log(root, policy)
     if as_json:
         emit_json({"log": str(path), "lines": list(tail(path, lines))})
         return

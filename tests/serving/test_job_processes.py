@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from job_bench import ask, end_all, make_project, standin, until
 
-from harness_cli.errors import HarnessError, UsageError
+from harness_cli.commands._serving import job_log, policy_log
+from harness_cli.errors import HarnessError, UnknownName, UsageError
 from harness_cli.records.config import CheckpointRef
 from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.child import rotate
@@ -213,6 +214,18 @@ def test_a_switch_that_cannot_be_meant_is_refused(project, words, said):
     up(project, standin())
     with pytest.raises(UsageError, match=said):
         switch(project, "engine", **words)
+
+
+def test_the_log_that_is_shown_is_a_running_replicas_and_an_unknown_one_is_an_error(project):
+    up(project, standin())
+    folder = JobFolder.of(project.root, "engine")
+    for number in (2, 10):
+        folder.log(f"replica-{number}").write_text("of an earlier one\n")
+    assert job_log(project.root, "engine", None) == folder.log("replica-0")
+    down(project.root, "engine")
+    assert job_log(project.root, "engine", None) == folder.log("replica-10")
+    with pytest.raises(UnknownName, match="no served policy named `zzz`"):
+        policy_log(project.root, "zzz")
 
 
 def test_an_error_keeps_its_advice_and_advice_its_error(tmp_path):
