@@ -64,12 +64,13 @@ def stitch(
     from harness_cli.commands._show import note
     from harness_cli.models.mtp_check import check_head
     from harness_cli.models.mtp_stitch import stitch as put
-    from harness_cli.store.checkpoints import read_checkpoint
+    from harness_cli.store.checkpoints import recount
 
     target = found_checkpoint(directory, checkpoint)
     file = directory / source
     origin: Path = file if file.is_file() else found_checkpoint(directory, source)
     put(origin, target, replace=replace)
+    registered = recount(target)
     show_report(check_head(target), as_json=as_json, quiet=quiet)
-    if not quiet and read_checkpoint(target) is not None:
+    if not quiet and registered is not None:
         note("its digest is another now: what was bound to the old one needs binding anew")

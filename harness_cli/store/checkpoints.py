@@ -154,6 +154,19 @@ def register(root: Path, record: Checkpoint, fill: Callable[[Path], None]) -> Ch
     return made
 
 
+def recount(folder: Path) -> Checkpoint | None:
+    """The record anew after its files were changed on purpose, under the digest they have now.
+
+    None for a folder that was not registered. What was bound to the old digest is not this one.
+    """
+    record = read_checkpoint(folder)
+    if record is None:
+        return None
+    made = _with_files(record, checkpoint_files(folder))
+    write_json(folder / RECORD, made)
+    return made
+
+
 def _with_files(record: Checkpoint, files: dict[str, str]) -> Checkpoint:
     return msgspec.structs.replace(record, files=files, digest=digest(files))
 

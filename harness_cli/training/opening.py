@@ -103,6 +103,18 @@ def vocabulary_of(folder: Path) -> int:
     return size
 
 
+def refuse_beyond_context(base: Base, longest: int) -> None:
+    """Raise `UsageError` for rows that are longer than the model has positions for."""
+    config = msgspec.json.decode((base.folder / "config.json").read_bytes())
+    inner = config.get("text_config") or {}
+    context = config.get("max_position_embeddings") or inner.get("max_position_embeddings")
+    if isinstance(context, int) and longest > context:
+        raise UsageError(
+            f"the longest row has {longest} tokens, `{base.named.name}` reads {context}",
+            hint="shorter prompts (`pipeline: compact`), or a base of a longer context",
+        )
+
+
 def check_job(job: TrainingJob) -> None:
     """Raise `UsageError` for a job that would write over what it reads."""
     checked_name(job.name)

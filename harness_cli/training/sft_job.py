@@ -37,6 +37,7 @@ from harness_cli.training.opening import (
     check_job,
     open_base,
     open_tools,
+    refuse_beyond_context,
     require_extra,
     versions,
     vocabulary_of,
@@ -81,6 +82,7 @@ def plan_sft(project: Project, job: SftTraining) -> SftPlan:
     base = open_base(project, job.base)
     template, tools = open_tools(project, job, base)
     rows = _rows(project, job, base, tools)
+    refuse_beyond_context(base, rows.longest)
     refuse_leaks(project, rows, tools, job.measured_by)
     return SftPlan(job, base, template, rows, steps_of(job, len(rows.rows)))
 

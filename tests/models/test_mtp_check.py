@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +10,14 @@ from harness_cli.models.mtp_check import PROVENANCE, check_head
 from harness_cli.models.mtp_stitch import stitch
 from harness_cli.models.weights import read_weights
 from harness_cli.models.weights_write import Made, made, write_safetensors
+from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.store.checkpoints import (
+    checkpoint_policy,
+    find_checkpoint,
+    read_checkpoint,
+    register,
+)
+from harness_cli.store.checkpoints import digest_of as checkpoint_digest
 from tests.models.tiny_head import CONFIG, HIDDEN, MOE, bytes_of, head, policy, save, values
 
 VISION = {"model_type": "qwen3_5", "text_config": CONFIG, "vision_config": {}}
@@ -127,6 +137,28 @@ def test_a_stitched_head_is_the_same_bytes_and_its_origin_is_known(tmp_path, sha
     assert bytes_of(found.tensors) == {k: v.bytes_ for k, v in {**policy(1), **head()}.items()}
     assert found.total_size in (None, sum(t.size for t in found.tensors.values()))
     assert json.loads((lost / "config.json").read_text())["mtp_num_hidden_layers"] == 1
+
+
+def test_a_registered_checkpoint_can_be_named_once_its_head_is_back(tmp_path):
+    (tmp_path / "harness.yaml").write_text("schema: 1\n")
+    base = save(tmp_path / "base", {**policy(), **head()})
+    lost = save(tmp_path / "lost", policy())
+
+    def fill(part):
+        for path in lost.iterdir():
+            (part / path.name).write_bytes(path.read_bytes())
+
+    record = Checkpoint(name="hat", made_by="rl", digest="", files={})
+    before = register(tmp_path, record, fill)
+    words = [sys.executable, "-m", "harness_cli.main", "mtp", "stitch", str(base), "hat"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "its digest is another now" in done.stderr
+    folder = find_checkpoint(tmp_path, "hat")
+    after = read_checkpoint(folder)
+    assert after.digest == checkpoint_policy(tmp_path, "hat").checkpoint.sha256
+    assert after.digest == checkpoint_digest(folder) != before.digest
+    assert (after.name, after.made_by, after.created) == ("hat", "rl", before.created)
 
 
 def test_a_head_goes_stale_when_the_policy_moves_on(tmp_path):

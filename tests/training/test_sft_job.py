@@ -12,6 +12,7 @@ import time
 import msgspec
 import pytest
 import torch
+from tiny_checkpoint import make_tiny
 from training_shop import greetings, make_project, sft, write_rows
 from transformers import AutoModelForCausalLM
 
@@ -117,6 +118,16 @@ def test_no_row_is_dropped_or_cut_without_a_word(shop):
     assert [r["labels"] for r in trainer.train_dataset] == [list(r.labels) for r in plan.rows.rows]
     with pytest.raises(UsageError, match=r"1 rows are longer than 1000 tokens; `long.jsonl:2`"):
         plan_sft(shop, sft("long", data=("long.jsonl",), max_tokens=1000))
+
+
+def test_rows_longer_than_the_model_reads_are_refused_before_it_is_loaded(shop):
+    (row,) = greetings(shop.root / "tiny", 1)
+    write_rows(shop.root, "fits.jsonl", [row])
+    make_tiny(shop.root / "short", context=len(row["input_ids"]) - 1)
+    with pytest.raises(UsageError, match=r"the longest row has \d+ tokens, `short` reads \d+"):
+        plan_sft(shop, sft("short-1", base="short", data=("fits.jsonl",)))
+    make_tiny(shop.root / "short", context=len(row["input_ids"]))
+    assert plan_sft(shop, sft("short-1", base="short", data=("fits.jsonl",))).steps
 
 
 @pytest.mark.parametrize(
