@@ -6,14 +6,17 @@ the supervisor), `lock`, and a log for the supervisor, the router and each repli
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from harness_cli.errors import UnknownName, UsageError
+from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.reader import read_json
 from harness_cli.records.serve_job import Desired, Live, ProcessRef
 from harness_cli.serving.jobs import begun_of
 from harness_cli.serving.preflight import NAME
 from harness_cli.store.locks import boot_id
+
+_Said = TypeVar("_Said", Desired, Live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,19 @@ class JobFolder:
 
     def desired(self) -> Desired | None:
         """What shall run; None where nothing was ever asked for."""
-        path = self.path / "desired.json"
-        return read_json(path, Desired) if path.is_file() else None
+        return self._read("desired.json", Desired)
 
     def live(self) -> Live | None:
         """What runs, as the supervisor last said."""
-        path = self.path / "live.json"
-        return read_json(path, Live) if path.is_file() else None
+        return self._read("live.json", Live)
+
+    def _read(self, file: str, kind: type[_Said]) -> _Said | None:
+        path = self.path / file
+        try:
+            return read_json(path, kind) if path.is_file() else None
+        except BadFile as exc:
+            hint = f"remove it; `harness serve down {self.name}` then ends what still runs"
+            raise BadFile(str(exc), hint=hint) from exc
 
     def ask(self, desired: Desired) -> None:
         """Say what shall run."""

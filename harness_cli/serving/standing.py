@@ -33,13 +33,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 def standings(root: Path, *, ask: bool = True) -> list[Standing]:
     """Every job that was asked for. With `ask` the replicas are asked which weights they serve."""
-    return [standing(JobFolder.of(root, name), ask=ask) for name in job_names(root)]
+    found = (_standing(JobFolder.of(root, name), ask=ask) for name in job_names(root))
+    return [one for one in found if one is not None]
 
 
-def standing(folder: JobFolder, *, ask: bool = True) -> Standing:
-    """One job, which was asked for."""
+def _standing(folder: JobFolder, *, ask: bool) -> Standing | None:
+    """One job; None where it was taken down at this moment."""
     desired, live = folder.desired(), folder.live()
-    assert desired is not None
+    if desired is None:
+        return None
     left = orphans(live) if live is not None else []
     there = live is not None and runs(live.supervisor)
     says = asyncio.run(_ask(live)) if ask and live is not None and there else {}

@@ -11,7 +11,7 @@ import pytest
 from job_bench import ask, end_all, make_project, standin, until
 
 from harness_cli.commands._serving import job_log, policy_log
-from harness_cli.errors import HarnessError, UnknownName, UsageError
+from harness_cli.errors import BadFile, HarnessError, UnknownName, UsageError
 from harness_cli.records.config import CheckpointRef
 from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.child import rotate
@@ -256,3 +256,16 @@ def test_live_json_reads_as_a_record_at_any_moment(project):
     up(project, standin())
     path = JobFolder.of(project.root, "engine").path / "live.json"
     assert json.loads(path.read_text())["schema"] == 1
+
+
+def test_a_state_file_that_was_cut_short_names_the_way_out_and_it_is_one(project):
+    live, _ = up(project, standin())
+    path = JobFolder.of(project.root, "engine").path / "live.json"
+    path.write_text('{"schema": 1, "na')
+    with pytest.raises(BadFile, match=r"live\.json") as caught:
+        standings(project.root)
+    assert caught.value.hint == "remove it; `harness serve down engine` then ends what still runs"
+    path.unlink()
+    down(project.root, "engine")
+    until(lambda: not runs(live.supervisor) and not runs(live.replicas[0].process))
+    assert standings(project.root) == []
