@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness_cli.commands._show import emit_json, line, note, step_summary, table
 from harness_cli.errors import UsageError
 from harness_cli.serving.bench.arm import Arm, read_bench, resumed, run_arm
-from harness_cli.serving.bench.contrast import Contrast, contrast
+from harness_cli.serving.bench.contrast import Contrast, contrasts_of
 from harness_cli.serving.bench.groups import Group, groups
 from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.bench.tables import (
@@ -175,7 +175,7 @@ def _contrasts(off: "list[BenchRun]", on: "list[BenchRun]") -> list[Contrast]:
     for level in sorted({run.contract.concurrency for run in on}):
         a = [run for run in off if run.contract.concurrency == level]
         b = [run for run in on if run.contract.concurrency == level]
-        found += [contrast(x, y) for x, y in zip(a, b, strict=False)]
+        found += contrasts_of(a, b) if a else []
     if off and not found:
         raise UsageError("no concurrency was measured with both")
     return found

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness_cli.errors import UsageError
 from harness_cli.records.bench import BenchCall, BenchRequest, BenchRun
 from harness_cli.records.reader import read_json
-from harness_cli.serving.bench.contrast import contrast
+from harness_cli.serving.bench.contrast import contrast, contrasts_of
 from harness_cli.serving.bench.figures import figures
 from harness_cli.serving.bench.groups import groups
 from harness_cli.serving.bench.route import arm_of
@@ -123,6 +123,13 @@ def test_a_known_speed_up_comes_out_with_an_interval_around_it():
     assert (found.pairs, found.unpaired) == (40, ())
     assert "2.00× [" in ratio(found.decode)
     assert "speed-up" in markdown(contrasts([found]))
+
+
+def test_runs_are_paired_one_to_one_or_not_at_all():
+    off, on = pair()
+    assert len(contrasts_of([off, off], [on, on])) == 2
+    with pytest.raises(UsageError, match=r"C=\d+: 1 runs against 2 cannot be paired"):
+        contrasts_of([off, off], [on])
 
 
 def test_the_same_run_twice_is_no_difference():

@@ -60,6 +60,20 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     """Cases with a malformed tool call under one arm alone: 0 in `gained` is what should be."""
 
 
+def contrasts_of(off: Sequence[BenchRun], on: Sequence[BenchRun]) -> list[Contrast]:
+    """Run against run at one concurrency, in the order in which they were made.
+
+    Raises `UsageError` where one side has more runs: which of them to leave out would be a choice.
+    """
+    if len(off) != len(on):
+        level = (*on, *off)[0].contract.concurrency
+        raise UsageError(
+            f"C={level}: {len(on)} runs against {len(off)} cannot be paired",
+            hint="name as many runs of each, one by one",
+        )
+    return [contrast(a, b) for a, b in zip(off, on, strict=True)]
+
+
 def contrast(off: BenchRun, on: BenchRun, *, seed: int = 0) -> Contrast:
     """`on` against `off`. Raises `UsageError` where they did not measure the same cases."""
     _refuse(off, on)

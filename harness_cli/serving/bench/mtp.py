@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from harness_cli.records.bench import BenchRun
-from harness_cli.serving.bench.contrast import Contrast, contrast
+from harness_cli.serving.bench.contrast import Contrast, contrasts_of
 from harness_cli.serving.bench.figures import Figures, figures
 from harness_cli.stats.paired import Paired, paired
 from harness_cli.stats.percentiles import AcrossRuns, across_runs
@@ -83,7 +83,7 @@ class MtpBench(msgspec.Struct, frozen=True, kw_only=True):
 def compare(arm: str, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> MtpBench:
     """`on` against `off` at each concurrency that both were measured at.
 
-    Raises `UsageError` where a pair of runs did not measure the same cases.
+    Raises `UsageError` where two runs did not measure the same cases, or one arm has more runs.
     """
     levels = tuple(
         _level(c, _at(off, c), _at(on, c))
@@ -144,7 +144,7 @@ def _at(runs: Sequence[BenchRun], concurrency: int) -> list[BenchRun]:
 
 
 def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> Level:
-    found = tuple(contrast(a, b) for a, b in zip(off, on, strict=False))
+    found = tuple(contrasts_of(off, on))
     ratios = [c.wall_p95 for c in found if c.wall_p95.value is not None]
     gain: Gain = "unclear"
     mean = across_runs([r.value for r in ratios if r.value is not None])
