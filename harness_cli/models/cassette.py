@@ -133,7 +133,13 @@ class ReplayPolicy:
         turn = min(self._given[key], len(known) - 1)
         self._given[key] += 1
         return msgspec.structs.replace(
-            known[turn], cached=True, policy=self.name, ttft_s=None, latency_s=0.0
+            known[turn],
+            cached=True,
+            policy=self.name,
+            ttft_s=None,
+            first_delta_s=None,
+            attempt_s=None,
+            latency_s=0.0,
         )
 
     async def close(self) -> None:
