@@ -39,12 +39,19 @@ def question(text):
 
 def test_what_was_recorded_is_said_again_marked_and_without_times(tmp_path):
     timed = ChatReply(
-        content="one", latency_s=1.5, ttft_s=0.5, attempts=2, retry_reasons=("server",)
+        content="one",
+        latency_s=1.5,
+        ttft_s=0.5,
+        first_delta_s=0.6,
+        attempt_s=1.0,
+        attempts=2,
+        retry_reasons=("server",),
     )
     path = tmp_path / "c.jsonl"
     given = record(path, [timed, tool_reply(("f", {"q": 1}))], [question("a"), question("b")])
     second, first = replay(path, question("b"), question("a"))
     assert (first.content, first.cached, first.latency_s, first.ttft_s) == ("one", True, 0.0, None)
+    assert (first.first_delta_s, first.attempt_s) == (None, None)
     assert second.tool_calls == given[1].tool_calls
     assert not given[0].cached
 
