@@ -12,8 +12,8 @@ from typing import Final
 
 from harness_cli.errors import HarnessError
 from harness_cli.records.serve_job import ProcessRef
-from harness_cli.serving.jobs import begun_of
 from harness_cli.store.locks import boot_id
+from harness_cli.store.processes import begun_of
 
 KILL_S: Final = 10.0
 """How long the kernel may take to end what was killed."""

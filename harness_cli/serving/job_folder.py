@@ -12,9 +12,8 @@ from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.reader import read_json
 from harness_cli.records.serve_job import Desired, Live, ProcessRef
-from harness_cli.serving.jobs import begun_of
 from harness_cli.serving.preflight import NAME
-from harness_cli.store.locks import boot_id
+from harness_cli.store.processes import alive
 
 _Said = TypeVar("_Said", Desired, Live)
 
@@ -96,9 +95,7 @@ def known_job(root: Path, name: str) -> JobFolder:
 
 def runs(process: ProcessRef | None) -> bool:
     """The very process that was started still runs (and is no zombie)."""
-    if process is None or process.boot_id != boot_id():
-        return False
-    return begun_of(process.pid) == process.begun
+    return process is not None and alive(process.pid, process.boot_id, process.begun)
 
 
 def orphans(live: Live) -> list[ProcessRef]:

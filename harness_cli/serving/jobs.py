@@ -22,7 +22,8 @@ from harness_cli.errors import HarnessError, UnknownName, UsageError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.reader import read_json
 from harness_cli.serving.ports import refuse_taken
-from harness_cli.store.locks import boot_id, locked
+from harness_cli.store.locks import locked
+from harness_cli.store.processes import alive
 from harness_cli.store.project import Project
 
 logger = logging.getLogger("harness.serving")
@@ -188,8 +189,7 @@ def job_named(root: Path, name: str | None) -> Job:
 
 def state_of(job: Job) -> State:
     """Whether the very process that wrote the state file still runs."""
-    same = job.boot_id == boot_id() and begun_of(job.pid) == job.begun
-    return "up" if same else "stale"
+    return "up" if alive(job.pid, job.boot_id, job.begun) else "stale"
 
 
 def read_job(paths: JobPaths) -> Job | None:
@@ -211,11 +211,6 @@ def forget(paths: JobPaths, job: Job) -> None:
         paths.state.unlink(missing_ok=True)
 
 
-def this_process() -> tuple[int, str, int]:
-    """(pid, boot id, start in clock ticks) of this process."""
-    return os.getpid(), boot_id(), begun_of(os.getpid())
-
-
 def tail(path: Path, count: int) -> list[str]:
     """The last lines of a log."""
     try:
@@ -232,14 +227,3 @@ def last_words(path: Path) -> str:
     if len(told) > 1 and told[-1].startswith("hint: "):
         return f"{told[-2]}; {told[-1]}"
     return told[-1] if told else ""
-
-
-def begun_of(pid: int) -> int:
-    """When a process began; 0 when there is none, -1 when it is a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    # The name in brackets may hold blanks and brackets: count from the last one.
-    fields = text.rpartition(")")[2].split()
-    return -1 if fields[0] == "Z" else int(fields[19])

@@ -16,8 +16,7 @@ import msgspec
 from harness_cli.errors import BadFile
 from harness_cli.records.canonical import write_json
 from harness_cli.records.reader import read_json
-from harness_cli.serving.jobs import begun_of, this_process
-from harness_cli.store.locks import boot_id
+from harness_cli.store.processes import alive, this_process
 
 
 class Room(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +36,7 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def up(self) -> bool:
         """Whether the process that wrote the file still runs."""
-        return self.boot_id == boot_id() and begun_of(self.pid) == self.begun
+        return alive(self.pid, self.boot_id, self.begun)
 
 
 @contextmanager

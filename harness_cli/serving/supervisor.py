@@ -26,10 +26,11 @@ from harness_cli.serving.fleet_member import clock
 from harness_cli.serving.health import until_ready
 from harness_cli.serving.hosting import LOOPBACK
 from harness_cli.serving.job_folder import JobFolder
-from harness_cli.serving.jobs import begun_of, last_words
+from harness_cli.serving.jobs import last_words
 from harness_cli.serving.ports import free_port
 from harness_cli.serving.router import RouterControl, router_words
 from harness_cli.store.locks import boot_id
+from harness_cli.store.processes import begun_of
 from harness_cli.store.project import Project
 
 LOOK_S: Final = 0.2

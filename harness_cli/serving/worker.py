@@ -14,7 +14,8 @@ from typing import Final
 from harness_cli.models.open import open_policy
 from harness_cli.serving.app import ServedPolicy
 from harness_cli.serving.hosting import host, told
-from harness_cli.serving.jobs import LOOPBACK, Job, forget, job_paths, remember, this_process
+from harness_cli.serving.jobs import LOOPBACK, Job, forget, job_paths, remember
+from harness_cli.store.processes import this_process
 from harness_cli.store.project import Project
 
 FINISH_S: Final = 10.0

@@ -17,8 +17,9 @@ from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.child import rotate
 from harness_cli.serving.control import down, switch, up
 from harness_cli.serving.job_folder import JobFolder, runs
-from harness_cli.serving.jobs import begun_of, last_words, tail
+from harness_cli.serving.jobs import last_words, tail
 from harness_cli.serving.standing import standings
+from harness_cli.store.processes import begun_of
 
 
 @pytest.fixture
