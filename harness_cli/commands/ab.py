@@ -149,7 +149,7 @@ def _target(out: Path | None) -> Iterator[IO[str]]:
     """Standard output, or a file that appears whole or not at all."""
     import io
 
-    from harness_cli.store.runs import atomic_file
+    from harness_cli.records.canonical import atomic_file
 
     if out is None:
         yield sys.stdout

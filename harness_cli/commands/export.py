@@ -67,7 +67,7 @@ def junit(
     from harness_cli.errors import UsageError
     from harness_cli.evaluation.exports.inspect_log import finished
     from harness_cli.evaluation.junit import junit as lines_of
-    from harness_cli.store.runs import atomic_file
+    from harness_cli.records.canonical import atomic_file
 
     chosen = finished(_chosen(directory, run))
     path = within(directory, output) or output

@@ -263,6 +263,7 @@ def render(
     """A job's files for more than one machine: Kubernetes objects or a SkyPilot service."""
     from harness_cli.commands._serving import warn
     from harness_cli.commands._show import emit_json, line, note
+    from harness_cli.records.canonical import write_atomic
     from harness_cli.serving.control import read_job
     from harness_cli.serving.deploy.render import render as rendered
     from harness_cli.store.project import Project
@@ -273,7 +274,7 @@ def render(
     if not quiet:
         warn(found)
     if output is not None:
-        (directory / output).write_text(text, encoding="utf-8")
+        write_atomic(directory / output, text.encode())
         note(f"wrote {output}")
     if as_json:
         emit_json({"as": target, "file": None if output is None else str(output), "text": text})

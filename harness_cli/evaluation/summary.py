@@ -14,13 +14,13 @@ import msgspec
 from harness_cli.evaluation.item_tally import Tally
 from harness_cli.evaluation.repeats import RepeatTally
 from harness_cli.evaluation.timing import CallTimes, item_timing
-from harness_cli.records.canonical import canonical_json, write_json
+from harness_cli.records.canonical import atomic_file, canonical_json, write_json
 from harness_cli.records.journal import ItemRecord
 from harness_cli.records.run import Report, RunConfig
 from harness_cli.records.verdict import ItemResult
 from harness_cli.stats.trials import pass_hat_k
 from harness_cli.store.journal import scan
-from harness_cli.store.runs import Place, RunFolder, atomic_file
+from harness_cli.store.runs import Place, RunFolder
 
 STATES = ("passed", "failed", "unscored", "errored")
 UNBOUND = ("id", "started", "command", "harness_ref", "rescored_of")

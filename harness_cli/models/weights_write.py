@@ -1,8 +1,6 @@
 """Safetensors written a tensor at a time, whole or not at all, without torch."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness_cli.errors import BadFile
 from harness_cli.models.weights import SIZES, Tensor, as_bfloat16
+from harness_cli.records.canonical import atomic_file
 
 ALIGN = 8
 """Data starts at a multiple of this, as the safetensors library writes it."""
@@ -60,20 +59,11 @@ def write_safetensors(
     order = sorted(tensors, key=lambda n: (-SIZES.get(tensors[n].dtype, 1), n))
     header = _header(order, tensors, metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            for name in order:
-                for piece in tensors[name].pieces():
-                    file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(part).chmod(0o644)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    with atomic_file(path) as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for name in order:
+            for piece in tensors[name].pieces():
+                file.write(piece)
     return sum(tensors[n].size for n in order)
 
 

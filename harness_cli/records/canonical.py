@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -46,11 +48,12 @@ def digest(value: Any) -> str:
 def write_atomic(path: Path, data: bytes) -> None:
     """Write whole or not at all: a killed program leaves the old file or none.
 
-    The temporary file lies beside the target (rename is atomic only within a file system) and
-    both file and folder are synced, so that the name survives a power cut.
+    File and folder are synced, so that the name survives a power cut.
     """
     try:
-        _write_beside(path, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as file:
+            file.write(data)
     except OSError as exc:
         exc.filename = str(path)  # the name that was asked for; a full disk names none
         raise
@@ -61,12 +64,16 @@ def write_atomic(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _write_beside(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is streamed and then appears whole, or not at all.
+
+    The temporary file lies beside the target: rename is atomic only within a file system.
+    """
     fd, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(part).chmod(0o644)

@@ -1,14 +1,11 @@
 """Run folders: what was asked (`run.json`), the journal, the two reports; and the shelf of them."""
 
-import os
 import secrets
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -238,22 +235,6 @@ class RunStore:
                 return run
         what = f" of `{evalset}`" if evalset else ""
         raise UnknownName(f"there is no finished run{what}", hint="`harness eval` makes one")
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is streamed and then appears whole, or not at all."""
-    fd, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(part).chmod(0o644)
-        Path(part).replace(path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
 
 
 def with_texts(data: bytes, texts: Mapping[str, str]) -> Trajectory:

@@ -12,9 +12,8 @@ from typing import IO, Any
 import msgspec
 
 from harness_cli.evaluation.plan import run_versions
-from harness_cli.records.canonical import sha256, write_atomic, write_json
+from harness_cli.records.canonical import atomic_file, sha256, write_atomic, write_json
 from harness_cli.records.training import DataCard, DataFile, LeftOut
-from harness_cli.store.runs import atomic_file
 
 MANIFEST, LEFT_OUT, README = "manifest.json", "left_out.jsonl", "README.md"
 _encode = msgspec.json.Encoder().encode

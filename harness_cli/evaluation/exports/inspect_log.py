@@ -14,12 +14,13 @@ from harness_cli import __version__
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.exports.inspect_sample import sample_of
+from harness_cli.records.canonical import atomic_file
 from harness_cli.records.item import Item
 from harness_cli.records.journal import ItemRecord
 from harness_cli.records.run import MetricSummary, Report
 from harness_cli.store.journal import read_at
 from harness_cli.store.project import Project
-from harness_cli.store.runs import RunFolder, atomic_file
+from harness_cli.store.runs import RunFolder
 
 STATUS = {"complete": "success", "failed": "error"}
 """Ours → inspect's; an interrupted run, or one out of budget, is `cancelled`."""

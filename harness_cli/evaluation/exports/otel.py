@@ -9,9 +9,10 @@ import msgspec
 from harness_cli.errors import HarnessError, UsageError
 from harness_cli.evaluation.exports.otel_spans import NANO, Exported, spans
 from harness_cli.evaluation.exports.otlp import Collector, Sent, Values, batches, request
+from harness_cli.records.canonical import atomic_file
 from harness_cli.records.journal import ItemRecord
 from harness_cli.store.journal import read_at
-from harness_cli.store.runs import RunFolder, atomic_file
+from harness_cli.store.runs import RunFolder
 from harness_cli.store.served import BadLine, read_served
 
 _item = msgspec.json.Decoder(ItemRecord).decode

@@ -26,8 +26,8 @@ from harness_cli.evaluation.page.subject import Subject
 from harness_cli.evaluation.page.template import environment, shell
 from harness_cli.evaluation.role_table import ROLE_COLUMNS, role_rows
 from harness_cli.evaluation.summary import STATES
+from harness_cli.records.canonical import atomic_file
 from harness_cli.store.redact import Redactor
-from harness_cli.store.runs import atomic_file
 
 ROOM = 10_000_000
 """Bytes of a page, unless told otherwise."""
