@@ -4,13 +4,15 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
+
 from harness_cli.errors import HarnessError
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.checkpoints import checkpoints_folder, read_checkpoint, register
 from harness_cli.store.project import Project
-from harness_cli.training.job_folder import Running, disk_is_full, job_digest
-from harness_cli.training.opening import Base
+from harness_cli.training.job_folder import Running, disk_is_full, job_digest, now
+from harness_cli.training.opening import Base, versions
 
 
 def registered(
@@ -38,6 +40,37 @@ def registered(
     raise HarnessError(
         f"there is a checkpoint `{job.name}` already, of {of} ({record.digest[:12]})",
         hint="--again trains it anew and replaces it, or give the job another name",
+    )
+
+
+def record_of(
+    job: TrainingJob,
+    made_by: str,
+    base: Base,
+    data: Mapping[str, str],
+    *,
+    steps: int,
+    metrics: Mapping[str, float],
+    teacher: Base | None = None,
+) -> Checkpoint:
+    """What a job made, of what: the record but for the digests of its files."""
+    return Checkpoint(
+        name=job.name,
+        made_by=made_by,
+        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
+        digest="",
+        files={},
+        base=base.named,
+        teacher=None if teacher is None else teacher.named,
+        data=dict(data),
+        job_sha256=job_digest(job),
+        job=msgspec.json.decode(msgspec.json.encode(job)),
+        seed=job.seed,
+        steps=steps,
+        metrics=dict(metrics),
+        created=now(),
+        served=job.served,
+        versions=versions(),
     )
 
 

@@ -5,9 +5,8 @@ ends the job before it reaches a weight that is kept, ^C ends it after the step.
 """
 
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.logs import hush
 from harness_cli.training.job_folder import JobFolder, Running, disk_is_full, mark_complete
 from harness_cli.training.opening import refuse_other_layers
+from harness_cli.training.signals import on_signals
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
@@ -152,6 +152,12 @@ class Watch(transformers.TrainerCallback):  # type: ignore[misc]
         """Stop here where somebody asked for it, and save."""
         self._stopping(control)
 
+    def signalled(self, _: int, __: Any) -> None:
+        """The first ^C or TERM asks to stop after the step, the second stops now."""
+        if self.asked_to_stop:
+            raise KeyboardInterrupt
+        self.asked_to_stop = True
+
     def _stopping(self, control: Any) -> None:
         if self.asked_to_stop:
             control.should_save = control.should_training_stop = True
@@ -210,7 +216,7 @@ def train(trainer: Any, watch: Watch, running: Running, resume: int) -> None:
     trainer.remove_callback(transformers.PrinterCallback)
     state = str(folder.state_at(resume)) if resume else None
     try:
-        with _signals(watch):
+        with on_signals(watch.signalled):
             trainer.train(resume_from_checkpoint=state)
         refuse_not_finite(trainer.model, int(trainer.state.global_step))
     except HarnessError as exc:
@@ -251,28 +257,6 @@ def write_tokenizer(student: Student, folder: Path) -> None:
     student.tokenizer.padding_side = "left"
     student.tokenizer.save_pretrained(folder)
     (folder / "chat_template.jinja").write_text(student.template.source, encoding="utf-8")
-
-
-@contextmanager
-def _signals(watch: Watch) -> Iterator[None]:
-    """The first ^C or TERM asks to stop after the step, the second stops now."""
-
-    def arrived(_: int, __: Any) -> None:
-        if watch.asked_to_stop:
-            raise KeyboardInterrupt
-        watch.asked_to_stop = True
-
-    before: dict[int, Any] = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[int(number)] = signal.signal(number, arrived)
-    except ValueError:  # not the main thread: signals are another's
-        pass
-    try:
-        yield
-    finally:
-        for taken, handler in before.items():
-            signal.signal(taken, handler)
 
 
 def _hint(folder: JobFolder) -> str:

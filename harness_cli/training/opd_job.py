@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.checkpoint import Checkpoint
@@ -28,13 +26,11 @@ from harness_cli.training.job_folder import (
     JobFolder,
     Running,
     forget,
-    job_digest,
     main_process,
-    now,
     refuse_other,
     stopping,
 )
-from harness_cli.training.keeping import keep, registered
+from harness_cli.training.keeping import keep, record_of, registered
 from harness_cli.training.leaks import refuse_leaking_texts
 from harness_cli.training.opening import (
     Base,
@@ -43,7 +39,6 @@ from harness_cli.training.opening import (
     open_tools,
     refuse_other_vocabulary,
     require_extra,
-    versions,
 )
 from harness_cli.training.prompts import Prompt, read_prompts
 
@@ -194,24 +189,14 @@ def _followed(
 
 
 def _record(plan: OpdPlan, data: dict[str, str], metrics: dict[str, float]) -> Checkpoint:
-    job = plan.job
-    return Checkpoint(
-        name=job.name,
-        made_by="opd",
-        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
-        digest="",
-        files={},
-        base=plan.base.named,
-        teacher=plan.teacher.named,
-        data=data,
-        job_sha256=job_digest(job),
-        job=msgspec.json.decode(msgspec.json.encode(job)),
-        seed=job.seed,
+    return record_of(
+        plan.job,
+        "opd",
+        plan.base,
+        data,
         steps=plan.steps,
         metrics=metrics,
-        created=now(),
-        served=job.served,
-        versions=versions(),
+        teacher=plan.teacher,
     )
 
 

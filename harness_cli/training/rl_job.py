@@ -11,8 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from harness_cli.models.checkpoint import CheckpointPolicy
 from harness_cli.records.canonical import digest, write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
@@ -26,14 +24,11 @@ from harness_cli.training.job_folder import (
     JobFolder,
     Running,
     forget,
-    job_digest,
     main_process,
-    now,
     refuse_other,
     stopping,
 )
-from harness_cli.training.keeping import keep, registered
-from harness_cli.training.opening import versions
+from harness_cli.training.keeping import keep, record_of, registered
 from harness_cli.training.rl_figures import FIGURES, figures
 from harness_cli.training.rl_plan import RlPlan, plan_rl
 
@@ -197,21 +192,6 @@ def _made(path: Path) -> Path:
 
 
 def _record(plan: RlPlan, watch: "Watch") -> Checkpoint:
-    job = plan.job
-    return Checkpoint(
-        name=job.name,
-        made_by="rl",
-        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
-        digest="",
-        files={},
-        base=plan.base.named,
-        data=plan.data,
-        job_sha256=job_digest(job),
-        job=msgspec.json.decode(msgspec.json.encode(job)),
-        seed=job.seed,
-        steps=plan.shape.steps,
-        metrics=watch.last,
-        created=now(),
-        served=job.served,
-        versions=versions(),
+    return record_of(
+        plan.job, "rl", plan.base, plan.data, steps=plan.shape.steps, metrics=watch.last
     )

@@ -10,8 +10,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from harness_cli.errors import HarnessError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.checkpoint import Checkpoint
@@ -23,13 +21,11 @@ from harness_cli.training.job_folder import (
     JobFolder,
     Running,
     forget,
-    job_digest,
     main_process,
-    now,
     refuse_other,
     stopping,
 )
-from harness_cli.training.keeping import keep, registered
+from harness_cli.training.keeping import keep, record_of, registered
 from harness_cli.training.leaks import refuse_leaks
 from harness_cli.training.masking import Tools
 from harness_cli.training.opening import (
@@ -39,7 +35,6 @@ from harness_cli.training.opening import (
     open_tools,
     refuse_beyond_context,
     require_extra,
-    versions,
     vocabulary_of,
 )
 from harness_cli.training.training_rows import TrainingRows, read_rows
@@ -152,7 +147,7 @@ def _trained(
     return keep(
         project,
         running,
-        plan_record(plan, watch),
+        _record(plan, watch),
         lambda target: local_trainer.write_model(trainer, student, job, target),
     )
 
@@ -167,7 +162,7 @@ def _followed(plan: SftPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
     watch = local_trainer.Watch(running, plan.job, None)
     trainer = make_trainer(plan, folder, student, watch)
     local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
-    return plan_record(plan, watch)
+    return _record(plan, watch)
 
 
 def make_trainer(plan: SftPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:
@@ -200,23 +195,6 @@ def make_trainer(plan: SftPlan, folder: JobFolder, student: Any, watch: "Watch |
     return trainer
 
 
-def plan_record(plan: SftPlan, watch: "Watch") -> Checkpoint:
-    """The record of what a plan made, but for the digests of its files."""
-    job = plan.job
-    return Checkpoint(
-        name=job.name,
-        made_by="sft",
-        format="adapter" if job.lora is not None and job.lora.save == "adapter" else "full",
-        digest="",
-        files={},
-        base=plan.base.named,
-        data=plan.rows.files,
-        job_sha256=job_digest(job),
-        job=msgspec.json.decode(msgspec.json.encode(job)),
-        seed=job.seed,
-        steps=plan.steps,
-        metrics=watch.last,
-        created=now(),
-        served=job.served,
-        versions=versions(),
-    )
+def _record(plan: SftPlan, watch: "Watch") -> Checkpoint:
+    rows = plan.rows
+    return record_of(plan.job, "sft", plan.base, rows.files, steps=plan.steps, metrics=watch.last)

@@ -21,13 +21,14 @@ from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.mtp import ArmName, HeadOrigin, MtpArm, MtpComparison
 from harness_cli.records.reader import read_json
 from harness_cli.store.checkpoints import RECORD
-from harness_cli.training.job_folder import JobFolder, Running, job_digest, now
+from harness_cli.training.job_folder import JobFolder, Running
+from harness_cli.training.keeping import record_of
 from harness_cli.training.mtp.fit import Fit, Stepped, frozen, module_digest, signals
 from harness_cli.training.mtp.measure import Trial, drafting
 from harness_cli.training.mtp.recorded import recorded
 from harness_cli.training.mtp.rollouts import Rollout, encoded, kept, sampled
 from harness_cli.training.mtp_job import MtpPlan, Observe
-from harness_cli.training.opening import Base, versions
+from harness_cli.training.opening import Base
 
 FIGURE: Final = "loss.svg"
 COMPARISON: Final = "arms.json"
@@ -263,19 +264,4 @@ def _record(plan: MtpPlan, folder: JobFolder, found: Sequence[MtpArm]) -> Checkp
     for arm in found:
         for way in arm.drafting:
             metrics[f"accept_length/{arm.name}/{way.way}"] = way.accept_length
-    return Checkpoint(
-        name=job.name,
-        made_by="mtp",
-        digest="",
-        files={},
-        base=plan.base.named,
-        data=plan.data,
-        job_sha256=job_digest(job),
-        job=msgspec.to_builtins(job),
-        seed=job.seed,
-        steps=plan.steps,
-        metrics=metrics,
-        created=now(),
-        served=job.served,
-        versions=versions(),
-    )
+    return record_of(job, "mtp", plan.base, plan.data, steps=plan.steps, metrics=metrics)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 import random
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from harness_cli.records.mtp import MtpTraining
 from harness_cli.training.job_folder import JobFolder, mark_complete
 from harness_cli.training.mtp.loss import MtpLoss, mtp_loss
 from harness_cli.training.mtp.rollouts import Rollout, batch_of, hidden_states
+from harness_cli.training.signals import on_signals
 
 HEAD: Final = "head.safetensors"
 MOMENTS: Final = "moments.safetensors"
@@ -200,14 +200,5 @@ def signals() -> Iterator[dict[str, bool]]:
     def arrived(_: int, __: Any) -> None:
         asked["asked"] = True
 
-    before: dict[int, Any] = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[int(number)] = signal.signal(number, arrived)
-    except ValueError:  # not the main thread: signals are another's
-        pass
-    try:
+    with on_signals(arrived):
         yield asked
-    finally:
-        for taken, handler in before.items():
-            signal.signal(taken, handler)
