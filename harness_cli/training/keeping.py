@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,55 @@ from harness_cli.errors import HarnessError
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.checkpoints import checkpoints_folder, read_checkpoint, register
+from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
-from harness_cli.training.job_folder import Running, disk_is_full, job_digest, now
+from harness_cli.training.job_folder import (
+    JobFolder,
+    Running,
+    disk_is_full,
+    forget,
+    job_digest,
+    now,
+    refuse_other,
+    stopping,
+)
 from harness_cli.training.opening import Base, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a job is made of: another base or other data is another job."""
+
+    base: Base
+    files: Mapping[str, str]
+    """File or folder of training data → SHA-256."""
+    digest: str
+
+
+def in_turn(
+    project: Project,
+    verb: str,
+    job: TrainingJob,
+    made: Made,
+    train: Callable[[JobFolder, int], Checkpoint],
+    *,
+    resume: bool,
+    again: bool,
+    also_forget: Callable[[Path], None] = lambda _: None,
+) -> Checkpoint:
+    """`train(folder, step)` under the job's lock, or the checkpoint of a job that is done already.
+
+    `also_forget` removes what `again` must not leave in the folder beside states and curve.
+    """
+    folder = JobFolder.of(project.root, job.name)
+    with locked(folder.lock, what=f"train {verb} {job.name}", hint=stopping(job.name)):
+        if again:
+            forget(folder)
+            also_forget(folder.path)
+        done = registered(project, made.base, job, made.files, resume=resume, again=again)
+        if done is not None:
+            return done
+        return train(folder, refuse_other(folder, job, made.digest, resume=resume))
 
 
 def registered(

@@ -7,6 +7,7 @@ what was there before (METHODS §7). No torch is loaded here before the job begi
 """
 
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,17 +22,13 @@ from harness_cli.records.chat import Message
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.mtp import MtpTraining
 from harness_cli.store.checkpoints import find_checkpoint
-from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 from harness_cli.training.job_folder import (
     JobFolder,
     Running,
-    forget,
-    refuse_other,
-    stopping,
 )
-from harness_cli.training.keeping import keep, registered
+from harness_cli.training.keeping import Made, in_turn, keep
 from harness_cli.training.leaks import refuse_leaking_texts
 from harness_cli.training.opening import Base, check_job, open_base, open_tools, require_extra
 from harness_cli.training.prompts import read_prompts
@@ -171,15 +168,16 @@ def run_mtp(
             seed=job.seed,
         )
     plan = plan_mtp(project, job)
-    folder = JobFolder.of(project.root, job.name)
-    with locked(folder.lock, what=f"train mtp {job.name}", hint=stopping(job.name)):
-        if again:
-            _forget(folder)
-        done = registered(project, plan.base, job, plan.data, resume=resume, again=again)
-        if done is not None:
-            return done
-        step = refuse_other(folder, job, digest(plan.data), resume=resume)
-        return _trained(project, plan, folder, step, observe)
+    return in_turn(
+        project,
+        "mtp",
+        job,
+        Made(plan.base, plan.data, digest(plan.data)),
+        lambda folder, step: _trained(project, plan, folder, step, observe),
+        resume=resume,
+        again=again,
+        also_forget=lambda path: shutil.rmtree(path / "arms", ignore_errors=True),
+    )
 
 
 def _trained(
@@ -199,13 +197,6 @@ def _trained(
         running.ended("failed", error=f"{type(exc).__name__}: {exc}")
         raise
     return keep(project, running, made.record, made.write)
-
-
-def _forget(folder: JobFolder) -> None:
-    import shutil
-
-    forget(folder)
-    shutil.rmtree(folder.path / "arms", ignore_errors=True)
 
 
 def _split(

@@ -18,19 +18,15 @@ from harness_cli.errors import BadFile, UsageError
 from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import OpdTraining
-from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.environment import Environment, open_environment
 from harness_cli.training.job_folder import (
     Following,
     JobFolder,
     Running,
-    forget,
     main_process,
-    refuse_other,
-    stopping,
 )
-from harness_cli.training.keeping import keep, record_of, registered
+from harness_cli.training.keeping import Made, in_turn, keep, record_of
 from harness_cli.training.leaks import refuse_leaking_texts
 from harness_cli.training.opening import (
     Base,
@@ -133,17 +129,17 @@ def run_opd(
     """Distil, and register what comes of it; `resume` and `again` as in `run_sft`."""
     plan = plan_opd(project, job)
     data = {**plan.files, "teacher": plan.teacher.named.digest}
-    folder = JobFolder.of(project.root, job.name)
     if not main_process():
-        return _followed(plan, folder, data, resume=resume)
-    with locked(folder.lock, what=f"train opd {job.name}", hint=stopping(job.name)):
-        if again:
-            forget(folder)
-        done = registered(project, plan.base, job, data, resume=resume, again=again)
-        if done is not None:
-            return done
-        step = refuse_other(folder, job, digest(data), resume=resume)
-        return _trained(project, plan, folder, step, data, observe)
+        return _followed(plan, JobFolder.of(project.root, job.name), data, resume=resume)
+    return in_turn(
+        project,
+        "opd",
+        job,
+        Made(plan.base, data, digest(data)),
+        lambda folder, step: _trained(project, plan, folder, step, data, observe),
+        resume=resume,
+        again=again,
+    )
 
 
 def _trained(

@@ -16,19 +16,15 @@ from harness_cli.records.canonical import digest, write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.rl_job import RlTraining
-from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.collecting import ROLLOUTS, Collector, cut_lines
 from harness_cli.training.job_folder import (
     Following,
     JobFolder,
     Running,
-    forget,
     main_process,
-    refuse_other,
-    stopping,
 )
-from harness_cli.training.keeping import keep, record_of, registered
+from harness_cli.training.keeping import Made, in_turn, keep, record_of, registered
 from harness_cli.training.rl_figures import FIGURES, figures
 from harness_cli.training.rl_plan import RlPlan, plan_rl
 
@@ -49,19 +45,19 @@ def run_rl(
     Not to be called from a running event loop: rollouts have one of their own.
     """
     plan = plan_rl(project, job)
-    folder = JobFolder.of(project.root, job.name)
     if not main_process():
         known = registered(project, plan.base, job, plan.data, resume=resume, again=again)
-        return known or _followed(plan, folder, resume=resume)
-    with locked(folder.lock, what=f"train rl {job.name}", hint=stopping(job.name)):
-        if again:
-            forget(folder)
-            (folder.path / ROLLOUTS).unlink(missing_ok=True)
-        done = registered(project, plan.base, job, plan.data, resume=resume, again=again)
-        if done is not None:
-            return done
-        step = refuse_other(folder, job, digest(plan.data), resume=resume)
-        return _trained(project, plan, folder, step, observe)
+        return known or _followed(plan, JobFolder.of(project.root, job.name), resume=resume)
+    return in_turn(
+        project,
+        "rl",
+        job,
+        Made(plan.base, plan.data, digest(plan.data)),
+        lambda folder, step: _trained(project, plan, folder, step, observe),
+        resume=resume,
+        again=again,
+        also_forget=lambda path: (path / ROLLOUTS).unlink(missing_ok=True),
+    )
 
 
 def _trained(

@@ -14,18 +14,14 @@ from harness_cli.errors import HarnessError
 from harness_cli.records.canonical import write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import SftTraining
-from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import (
     Following,
     JobFolder,
     Running,
-    forget,
     main_process,
-    refuse_other,
-    stopping,
 )
-from harness_cli.training.keeping import keep, record_of, registered
+from harness_cli.training.keeping import Made, in_turn, keep, record_of
 from harness_cli.training.leaks import refuse_leaks
 from harness_cli.training.masking import Tools
 from harness_cli.training.opening import (
@@ -106,17 +102,17 @@ def run_sft(
     neither is said, `Stale` where they are another job's.
     """
     plan = plan_sft(project, job)
-    folder = JobFolder.of(project.root, job.name)
     if not main_process():
-        return _followed(plan, folder, resume=resume)
-    with locked(folder.lock, what=f"train sft {job.name}", hint=stopping(job.name)):
-        if again:
-            forget(folder)
-        done = registered(project, plan.base, job, plan.rows.files, resume=resume, again=again)
-        if done is not None:
-            return done
-        step = refuse_other(folder, job, plan.rows.digest, resume=resume)
-        return _trained(project, plan, folder, step, observe)
+        return _followed(plan, JobFolder.of(project.root, job.name), resume=resume)
+    return in_turn(
+        project,
+        "sft",
+        job,
+        Made(plan.base, plan.rows.files, plan.rows.digest),
+        lambda folder, step: _trained(project, plan, folder, step, observe),
+        resume=resume,
+        again=again,
+    )
 
 
 def _rows(project: Project, job: SftTraining, base: Base, tools: Tools) -> TrainingRows:
