@@ -17,10 +17,12 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "evolution"))
@@ -77,7 +79,8 @@ def rollout(**more) -> Trajectory:
                 result=failed, latency_s=0.25,
             ),
         ),
-        hooks=(HookEvent(hook="price", event="before_tool", outcome="deny", reason="secret"),),
+        hooks=(HookEvent(hook="price", event="before_tool", outcome="deny", reason="secret",
+                         latency_s=0.02),),
     )  # fmt: skip
     second = Step(
         index=1,
@@ -171,7 +174,7 @@ def rotel(forward_to: int, folder: Path):
 
 
 def passed_on(got: list, wanted: int) -> list:
-    """The spans that the collector has sent on, once there are enough."""
+    """The spans that the receiver got, as it sends them on, once there are enough."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         found = [
@@ -196,35 +199,92 @@ def shop(tmp_path_factory, isolated_session) -> Path:
     return root
 
 
+def told(span) -> dict:
+    """A span that came over the wire, in the words of the one that was made."""
+    found = {
+        "traceId": span.trace_id.hex(),
+        "spanId": span.span_id.hex(),
+        "name": span.name,
+        "kind": span.kind,
+        "startTimeUnixNano": str(span.start_time_unix_nano),
+        "endTimeUnixNano": str(span.end_time_unix_nano),
+        "attributes": values(span.attributes),
+        "events": [
+            (e.name, str(e.time_unix_nano), values(e.attributes)) for e in span.events
+        ],
+    }  # fmt: skip
+    if span.parent_span_id:
+        found["parentSpanId"] = span.parent_span_id.hex()
+    if span.status.code:
+        found["status"] = {"code": span.status.code, "message": span.status.message}
+    return found
+
+
+def meant(span: dict) -> dict:
+    """The same of a span as it was made: OTLP's JSON read with the plainest code there is."""
+
+    def one(value: dict):
+        ((kind, inside),) = value.items()
+        if kind == "arrayValue":
+            return [one(v) for v in inside["values"]]
+        return int(inside) if kind == "intValue" else inside
+
+    def pairs(found: list) -> dict:
+        return {a["key"]: one(a["value"]) for a in found}
+
+    events = [(e["name"], e["timeUnixNano"], pairs(e["attributes"])) for e in span["events"]]
+    return {**span, "attributes": pairs(span["attributes"]), "events": events}
+
+
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
-def test_rotel_takes_a_run_and_passes_on_every_span(shop, tmp_path, protocol):
+def test_rotel_gets_every_span_of_a_run_and_of_a_serving_log_as_it_was_made(
+    shop, tmp_path, protocol
+):
+    """`rotel` is a collector of its own from PyPI: what it got is what it passes on to us."""
     run = RunStore(Project.find(shop).runs).newest()
+    log = tmp_path / "room.jsonl"
+    append_served(log, rollout(), at=datetime(2026, 11, 29, 10, 0, 1, tzinfo=UTC))
+    wanted = [
+        meant(span)
+        for one in (*otel.of_run(run), *otel.of_logs([log], []))
+        for span in spans(one, content=one.run is None)
+    ]
     done = list(run.trajectories())
-    wanted = sum(1 + len(t.steps) + len(t.calls) for t in done)
+    assert len(wanted) == sum(
+        1 + len(t.steps) + len(t.calls) + len(t.hooks) + sum(len(s.hooks) for s in t.steps)
+        for t in (*done, rollout())
+    )
     with server() as (port, got), rotel(port, tmp_path) as url:
-        sent = call(shop, "export", "otel", "--endpoint", url, "--protocol", protocol, "--json")
-        assert sent.code == 0, sent.err
-        assert json.loads(sent.out)["sent"]["spans"] == wanted
-        found = passed_on(got, wanted)
-    by_trace: dict[bytes, list] = {}
-    for span in found:
-        by_trace.setdefault(span.trace_id, []).append(span)
-    assert len(by_trace) == len(done)
-    for trace in by_trace.values():
-        (root,) = [s for s in trace if not s.parent_span_id]
-        known = values(root.attributes)
-        assert root.name == "invoke_agent harness"
-        assert (known["gen_ai.operation.name"], known["harness.run"]) == ("invoke_agent", run.id)
-        assert all(s.parent_span_id == root.span_id for s in trace if s is not root)
-        assert all(root.start_time_unix_nano <= s.start_time_unix_nano for s in trace)
-        assert all(s.end_time_unix_nano <= root.end_time_unix_nano for s in trace)
-        chats = [s for s in trace if s.name.startswith("chat ")]
-        assert chats
-        assert "gen_ai.input.messages" not in values(chats[0].attributes)
-        scores = [e for s in chats for e in s.events if e.name == "gen_ai.evaluation.result"]
-        assert {values(e.attributes)["gen_ai.evaluation.name"] for e in scores} >= {"accuracy"}
-    ids = [s.span_id for s in found]
-    assert len(set(ids)) == len(ids)
+        to = ("--endpoint", url, "--protocol", protocol, "--json")
+        sent = [
+            call(shop, "export", "otel", "--run", run.id, *to),
+            call(shop, "export", "otel", "--log", str(log), "--content", *to),
+        ]
+        assert [one.code for one in sent] == [0, 0], sent
+        assert sum(json.loads(one.out)["sent"]["spans"] for one in sent) == len(wanted)
+        found = passed_on(got, len(wanted))
+    by_id = {span["spanId"]: span for span in map(told, found)}
+    assert len(by_id) == len(found)
+    assert by_id == {span["spanId"]: span for span in wanted}
+    roots = {s["traceId"]: s for s in by_id.values() if "parentSpanId" not in s}
+    assert len(roots) == len(done) + 1
+    for span in by_id.values():
+        root = roots[span["traceId"]]
+        assert span is root or span["parentSpanId"] == root["spanId"]
+        assert root["startTimeUnixNano"] <= span["startTimeUnixNano"]
+        assert span["endTimeUnixNano"] <= root["endTimeUnixNano"]
+    kinds = {span["name"].partition(" ")[0] for span in by_id.values()}
+    assert kinds == {"invoke_agent", "chat", "execute_tool", "hook"}
+    scores = [e for s in by_id.values() for e in s["events"]]
+    assert {e[2]["gen_ai.evaluation.name"] for e in scores} >= {"accuracy"}
+    (room,) = (s for s in by_id.values() if s["name"] == "execute_tool get_price")
+    assert room["attributes"]["gen_ai.tool.call.arguments"] == '{"link_id":1}'
+    assert room["attributes"]["gen_ai.tool.call.id"] == "c1"
+    assert not any(
+        "gen_ai.input.messages" in s["attributes"]
+        for s in by_id.values()
+        if s["traceId"] != room["traceId"]
+    )
 
 
 def test_a_serving_log_is_exported_at_its_own_times(tmp_path, shop):
@@ -250,25 +310,59 @@ def test_a_serving_log_is_exported_at_its_own_times(tmp_path, shop):
 
 
 def test_the_names_are_those_of_the_genai_conventions():
-    root, chat, tool, again = spans(exported(), content=False)
-    told = {s["name"]: {a["key"] for a in s["attributes"]} for s in (root, chat, tool)}
-    assert set(told) == {"invoke_agent harness", "chat p", "execute_tool get_price"}
-    assert (root["kind"], chat["kind"], tool["kind"]) == (1, 3, 1)
-    assert told["chat p"] >= {
+    root, chat, hook, tool, again = spans(exported(), content=False)
+    keys = {s["name"]: {a["key"] for a in s["attributes"]} for s in (root, chat, hook, tool)}
+    assert set(keys) == {"invoke_agent harness", "chat p", "hook price", "execute_tool get_price"}
+    assert (root["kind"], chat["kind"], hook["kind"], tool["kind"]) == (1, 3, 1, 1)
+    assert keys["chat p"] >= {
         "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model",
         "gen_ai.response.model", "gen_ai.response.finish_reasons", "gen_ai.usage.input_tokens",
         "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens",
         "gen_ai.response.time_to_first_chunk", "gen_ai.conversation.id", "harness.attempts",
     }  # fmt: skip
-    assert told["execute_tool get_price"] == {
+    assert keys["execute_tool get_price"] == {
         "gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.tool.call.id",
-        "error.type", "harness.executor",
+        "error.type", "harness.executor", "harness.step",
     }  # fmt: skip
+    assert keys["hook price"] == {
+        "harness.hook", "harness.hook.event", "harness.hook.outcome", "harness.step",
+    }  # fmt: skip
+    made = {key for s in spans(exported(), content=True) for key in meant(s)["attributes"]}
+    published = {v for k, v in vars(gen_ai_attributes).items() if k.startswith("GEN_AI_")}
+    assert {key for key in made if not key.startswith("harness.")} <= {*published, "error.type"}
+    known = {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
+    assert {"invoke_agent", "chat", "execute_tool"} <= known
     assert tool["status"] == {"code": 2, "message": "not_found"}
     assert again["status"] == {"code": 2, "message": "timeout"}
-    assert chat["events"][0]["name"] == "harness.hook"
-    ends = [int(s["endTimeUnixNano"]) - END for s in (chat, tool, again, root)]
-    assert ends == [-500_000_000, -250_000_000, -50_000_000, 0]
+    ends = [int(s["endTimeUnixNano"]) - END for s in (chat, hook, tool, again, root)]
+    assert ends == [-500_000_000, -480_000_000, -230_000_000, -30_000_000, 0]
+
+
+def test_hooks_stand_between_the_calls_that_they_watched():
+    def event(name: str, where: str, **more) -> HookEvent:
+        return HookEvent(hook=name, event=where, outcome="allow", latency_s=0.01, **more)
+
+    first, second = rollout().steps
+    around = (
+        event("a", "before_model"), event("b", "after_model"), event("c", "before_tool"),
+        event("d", "after_tool"),
+        HookEvent(hook="e", event="before_reply", outcome="failed", reason="timeout"),
+    )  # fmt: skip
+    whole = (event("first", "request"), event("last", "after_reply"))
+    made = spans(exported(steps=(structs.replace(first, hooks=around), second), hooks=whole),
+                 content=False)  # fmt: skip
+    assert [s["name"] for s in made] == [
+        "invoke_agent harness", "hook first", "hook a", "chat p", "hook b", "hook c",
+        "execute_tool get_price", "hook d", "hook e", "chat p", "hook last",
+    ]  # fmt: skip
+    starts = [int(s["startTimeUnixNano"]) for s in made]
+    assert starts == sorted(starts)
+    assert len({s["spanId"] for s in made}) == len(made)
+    assert [s["name"] for s in made if "status" in s] == [
+        "execute_tool get_price", "hook e", "chat p",
+    ]  # fmt: skip
+    steps = [meant(s)["attributes"].get("harness.step") for s in made]
+    assert steps == [None, None, 0, 0, 0, 0, 0, 0, 0, 1, None]
 
 
 def test_what_was_said_travels_only_when_it_is_asked_for():
@@ -307,15 +401,15 @@ PLAIN = st.one_of(
 
 
 @settings(max_examples=60, deadline=None)
-@given(told=st.dictionaries(st.text(min_size=1, max_size=12), PLAIN, max_size=6))
-def test_our_protobuf_says_what_our_json_says(told):
+@given(said=st.dictionaries(st.text(min_size=1, max_size=12), PLAIN, max_size=6))
+def test_our_protobuf_says_what_our_json_says(said):
     """Read back by opentelemetry-proto."""
-    told = {k: v for k, v in told.items() if v not in ("", [])}
+    said = {k: v for k, v in said.items() if v not in ("", [])}
     (root, *rest) = spans(exported(), content=True)
-    root["attributes"] = attributes(told)
+    root["attributes"] = attributes(said)
     read = ExportTraceServiceRequest.FromString(otlp.protobuf(otlp.request([root, *rest])))
     found = read.resource_spans[0].scope_spans[0].spans
-    assert values(found[0].attributes) == told
+    assert values(found[0].attributes) == said
     assert [s.name for s in found] == [s["name"] for s in (root, *rest)]
     for span, mine in zip(found, (root, *rest), strict=True):
         assert span.span_id.hex() == mine["spanId"]
@@ -331,7 +425,7 @@ def test_a_busy_collector_is_tried_again_and_then_given_up(monkeypatch):
     busy = (503, b"", {"Retry-After": "1"})
     with server(lambda n: busy if n < 3 else (200, b"", {})) as (port, got):
         collector = otlp.Collector(f"http://127.0.0.1:{port}", "http/protobuf")
-        assert otel.send([exported()], collector, content=False).spans == 4
+        assert otel.send([exported()], collector, content=False).spans == 5
         assert len(got) == 3
     with server(lambda n: busy) as (port, got):
         collector = otlp.Collector(f"http://127.0.0.1:{port}", "http/protobuf")

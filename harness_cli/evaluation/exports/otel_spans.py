@@ -1,19 +1,18 @@
 """Rollouts as OpenTelemetry spans, in the names of the GenAI semantic conventions.
 
 Source: semantic-conventions 1.41, `gen-ai/gen-ai-agent-spans.md` and `gen-ai-spans.md` (status:
-development). A rollout is an `invoke_agent` span; below it each model call is a `chat` span and
-each tool call an `execute_tool` span. What the conventions have no name for is under `harness.`.
-A trajectory holds durations and no clock times, so spans are laid one behind another from the
-moment at which the rollout is known to have begun or ended.
+development). A rollout is an `invoke_agent` span; below it each model call is a `chat` span, each
+tool call an `execute_tool` span and each hook that had something to say a `hook` span. What the
+conventions have no name for, hooks among it, is under `harness.`. A trajectory holds durations and
+no clock times, so spans are laid one behind another from the moment at which the rollout is known
+to have begun or ended.
 """
 
 import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from harness_cli.records.chat import ChatReply
+from harness_cli.evaluation.exports.otel_messages import answer, as_json, message
 from harness_cli.records.trajectory import HookEvent, Step, ToolCall, Trajectory
 
 Values = dict[str, Any]
@@ -52,13 +51,16 @@ def spans(one: Exported, *, content: bool) -> list[Values]:
     start = end - _nanos(done.wall_s)
     root = _span(trace, "root", "", f"invoke_agent {done.agent}", INTERNAL, start, end)
     root["attributes"] = attributes(_root(one))
-    root["events"] = [_hook(event, start, content) for event in done.hooks]
     if done.errored:
         root["status"] = {"code": ERROR, "message": str(done.stop)}
-    made, at = [root], start
+    row = _Row(trace, root["spanId"], start, end, content)
+    for number, event in enumerate(e for e in done.hooks if e.event == "request"):
+        _hook(row, event, f"hook request {number}")
     for step in done.steps:
-        chat, tools, at = _step(step, trace, root["spanId"], at, end, one, content)
-        made += [chat, *tools]
+        _step(row, step, one)
+    for number, event in enumerate(e for e in done.hooks if e.event != "request"):
+        _hook(row, event, f"hook {number}")
+    made = [root, *row.made]
     last = next((s for s in reversed(made) if s["kind"] == CLIENT), root)
     last["events"] += [_score(name, value, end) for name, value in one.scores.items()]
     return made
@@ -89,29 +91,56 @@ def _root(one: Exported) -> Values:
     }
 
 
-def _step(
-    step: Step, trace: str, parent: str, at: int, end: int, one: Exported, content: bool
-) -> tuple[Values, list[Values], int]:
-    """A model call, the tool calls that it asked for, and when the last of them ended."""
-    reply = step.reply
-    answered = min(at + _nanos(reply.latency_s), end)
+@dataclass(slots=True)
+class _Row:
+    """The children of one root, laid one behind another."""
+
+    trace: str
+    parent: str
+    at: int
+    """When the newest of them ended, Unix nanoseconds."""
+    end: int
+    """When the rollout ended: no child lasts longer."""
+    content: bool
+    made: list[Values] = field(default_factory=list)
+
+    def add(self, where: str, name: str, kind: int, seconds: float, told: Values) -> Values:
+        """The next child. `where` names it within the trace: its id follows from it."""
+        stop = min(self.at + _nanos(seconds), self.end)
+        span = _span(self.trace, where, self.parent, name, kind, self.at, stop)
+        span["attributes"] = attributes(told)
+        self.made.append(span)
+        self.at = stop
+        return span
+
+
+_AHEAD, _CALLING = ("before_model",), ("after_model", "before_tool")
+"""Events of hooks that run before the model is called, and before tools are."""
+
+
+def _step(row: _Row, step: Step, one: Exported) -> None:
+    """A model call, the tool calls that it asked for, and the hooks around them."""
+    hooks = list(enumerate(step.hooks))
+    for number, event in hooks:
+        if event.event in _AHEAD:
+            _hook(row, event, f"hook {step.index} {number}", step.index)
     name = f"chat {_model(one.trajectory)}"
-    chat = _span(trace, f"chat {step.index}", parent, name, CLIENT, at, answered)
-    chat["attributes"] = attributes(_chat(step, one, content))
-    chat["events"] = [_hook(event, answered, content) for event in step.hooks]
+    told = _chat(step, one, row.content)
+    chat = row.add(f"chat {step.index}", name, CLIENT, step.reply.latency_s, told)
     if step.error:
         chat["status"] = {"code": ERROR, "message": step.error.partition(":")[0]}
-    tools, last = [], answered
+    for number, event in hooks:
+        if event.event in _CALLING:
+            _hook(row, event, f"hook {step.index} {number}", step.index)
     for number, call in enumerate(step.calls):
-        stop = min(last + _nanos(call.latency_s), end)
-        where = f"tool {step.index} {number}"
-        tool = _span(trace, where, parent, f"execute_tool {call.name}", INTERNAL, last, stop)
-        tool["attributes"] = attributes(_tool(call, content))
+        told = {**_tool(call, row.content), "harness.step": step.index}
+        name = f"execute_tool {call.name}"
+        tool = row.add(f"tool {step.index} {number}", name, INTERNAL, call.latency_s, told)
         if not call.result.ok:
             tool["status"] = {"code": ERROR, "message": str(call.result.error or "_OTHER")}
-        tools.append(tool)
-        last = stop
-    return chat, tools, last
+    for number, event in hooks:
+        if event.event not in (*_AHEAD, *_CALLING):
+            _hook(row, event, f"hook {step.index} {number}", step.index)
 
 
 def _chat(step: Step, one: Exported, content: bool) -> Values:
@@ -132,11 +161,12 @@ def _chat(step: Step, one: Exported, content: bool) -> Values:
         "harness.fallback": step.fallback or None,
         "harness.attempts": reply.attempts if reply.attempts > 1 else None,
         "harness.replayed": reply.cached or None,
+        "harness.step": step.index,
     }
     if content:
-        said = [_message(m) for m in step.messages]
-        told["gen_ai.input.messages"] = _json(said)
-        told["gen_ai.output.messages"] = _json([_answer(reply)])
+        said = [message(m) for m in step.messages]
+        told["gen_ai.input.messages"] = as_json(said)
+        told["gen_ai.output.messages"] = as_json([answer(reply)])
     return told
 
 
@@ -156,15 +186,21 @@ def _tool(call: ToolCall, content: bool) -> Values:
     return told
 
 
-def _hook(event: HookEvent, at: int, content: bool) -> Values:
+def _hook(row: _Row, event: HookEvent, where: str, step: int | None = None) -> None:
+    """A hook's decision. One that broke is an error; an objection is its work."""
+    broke = event.outcome == "failed"
     told: Values = {
         "harness.hook": event.hook,
         "harness.hook.event": event.event,
         "harness.hook.outcome": event.outcome,
         "harness.hook.check": event.check,
-        "harness.hook.reason": event.reason or None if content else None,
+        "harness.hook.reason": event.reason or None if row.content else None,
+        "harness.step": event.step if step is None else step,
+        "error.type": "hook_failed" if broke else None,
     }
-    return {"timeUnixNano": str(at), "name": "harness.hook", "attributes": attributes(told)}
+    span = row.add(where, f"hook {event.hook}", INTERNAL, event.latency_s, told)
+    if broke:
+        span["status"] = {"code": ERROR, "message": "hook_failed"}
 
 
 def _score(name: str, value: float | None, at: int) -> Values:
@@ -174,38 +210,6 @@ def _score(name: str, value: float | None, at: int) -> Values:
         "name": "gen_ai.evaluation.result",
         "attributes": attributes(told),
     }
-
-
-def _message(message: Values) -> Values:
-    """An OpenAI message as the conventions have it: a role and parts."""
-    text = message.get("content")
-    shown = text if isinstance(text, str) else _json(text)
-    if message.get("role") == "tool":
-        part = {
-            "type": "tool_call_response",
-            "id": str(message.get("tool_call_id") or ""),
-            "response": shown,
-        }
-        return {"role": "tool", "parts": [part]}
-    parts: list[Values] = [{"type": "text", "content": shown}] if text else []
-    for call in message.get("tool_calls") or ():
-        function = call.get("function") or {}
-        parts.append(_asked(call.get("id"), function.get("name"), function.get("arguments")))
-    return {"role": str(message.get("role")), "parts": parts}
-
-
-def _answer(reply: ChatReply) -> Values:
-    parts: list[Values] = []
-    if reply.reasoning:
-        parts.append({"type": "reasoning", "content": reply.reasoning})
-    if reply.content:
-        parts.append({"type": "text", "content": reply.content})
-    parts += [_asked(call.id, call.name, call.arguments) for call in reply.tool_calls]
-    return {"role": "assistant", "parts": parts, "finish_reason": reply.finish_reason}
-
-
-def _asked(call_id: Any, name: Any, arguments: Any) -> Values:
-    return {"type": "tool_call", "id": call_id, "name": name, "arguments": arguments}
 
 
 def attributes(values: Values) -> list[Values]:
@@ -258,7 +262,3 @@ def _total(done: Trajectory, name: str) -> int | None:
 
 def _nanos(seconds: float) -> int:
     return max(0, round(seconds * NANO))
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
