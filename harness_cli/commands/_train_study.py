@@ -14,6 +14,7 @@ from harness_cli.errors import HarnessError
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.study import ArmScore, ArmTime, Study
 from harness_cli.training.study.checked import check_chosen, check_study
+from harness_cli.training.study.families import Unit, units
 from harness_cli.training.study.tables import MadeTable, make_tables, markdown
 
 CURVE: Final = "curve.jsonl"
@@ -55,7 +56,7 @@ def train_study(
         return
     if not tables_only:
         ground_made(ground, said)
-        _seeds(path, study, arms, processes)
+        _run_units(path, units(study.arms, study.seeds, arms), processes)
     lines = list(all_scores(ground.folder, study.seeds))
     times = [t for s in (0, *study.seeds) for t in times_of(ground.folder, s).read(ArmTime)]
     tables = make_tables(study, lines)
@@ -68,22 +69,22 @@ def train_study(
         line(text)
 
 
-def _seeds(path: Path, study: Study, arms: Sequence[str], processes: int) -> None:
-    """Every seed in a process of its own, so many side by side."""
-    waiting = list(study.seeds)
-    running: list[tuple[int, subprocess.Popen[bytes]]] = []
-    failed: list[int] = []
-    while waiting or running:
-        while waiting and len(running) < processes:
-            number = waiting.pop(0)
+def _run_units(path: Path, waiting: Sequence[Unit], processes: int) -> None:
+    """Every unit in a process of its own, so many side by side, in the order they are given."""
+    left = list(waiting)
+    running: list[tuple[Unit, subprocess.Popen[bytes]]] = []
+    failed: set[int] = set()
+    while left or running:
+        while left and len(running) < processes:
+            seed, arms = unit = left.pop(0)
             command = [sys.executable, "-m", "harness_cli.main", "train", "study", str(path)]
-            command += ["--seed", str(number), *(x for arm in arms for x in ("--arm", arm))]
-            running.append((number, subprocess.Popen(command)))
-        for number, process in list(running):
-            if process.poll() is not None:
-                running.remove((number, process))
-                if process.returncode:
-                    failed.append(number)
+            command += ["--seed", str(seed), *(x for arm in arms for x in ("--arm", arm))]
+            running.append((unit, subprocess.Popen(command)))
+        for pair in list(running):
+            if pair[1].poll() is not None:
+                running.remove(pair)
+                if pair[1].returncode:
+                    failed.add(pair[0][0])
         time.sleep(0.5)
     if failed:
         said = ", ".join(map(str, sorted(failed)))
@@ -106,12 +107,14 @@ def page(
         parts += [markdown(table), ""]
     parts += _rewards(lines)
     jobs = sum(t.seconds for t in times) / 60
-    scoring = sum({s.run: s.seconds for s in lines}.values()) / 60
+    runs = {s.run: s for s in lines}.values()
+    scoring = sum(s.seconds for s in runs) / 60
     cpu = sum(t.cpu_s for t in times) / 60
+    scoring_cpu = sum(s.cpu_s for s in runs) / 60
     seeds = ", ".join(map(str, study.seeds))
     parts.append(
         f"Seeds {seeds}. {len(times)} jobs took {jobs:.1f} minutes of wall time, one by one "
-        f"({cpu:.1f} of CPU), measuring {scoring:.1f}."
+        f"({cpu:.1f} of CPU), measuring {scoring:.1f} ({scoring_cpu:.1f})."
     )
     if curve is not None and curve.is_file():
         last = msgspec.json.decode(curve.read_bytes().splitlines()[-1])

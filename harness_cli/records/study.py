@@ -41,6 +41,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Of a distillation: an arm, or `base`."""
     more: dict[str, Any] = {}
     """Fields of the job beside those of the stage."""
+    on_request: bool = False
+    """Left out unless `--arm` names it."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,6 +135,8 @@ class ArmScore(msgspec.Struct, frozen=True, kw_only=True):
     """Means of what else was measured: accuracy, effectiveness, tool and skill rewards."""
     run: str = ""
     seconds: float = 0.0
+    cpu_s: float = 0.0
+    """CPU of the run, which columns of one evalset share."""
 
 
 class ArmTime(msgspec.Struct, frozen=True, kw_only=True):

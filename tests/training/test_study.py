@@ -1,6 +1,7 @@
 """Studies: the tiny base's documents, lessons by construction, arms as jobs, tables."""
 
 import asyncio
+import shutil
 from pathlib import Path
 from random import Random
 
@@ -18,7 +19,9 @@ from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.study import Arm, ArmScore, Study, StudyData, Table, TableRow
 from harness_cli.records.training_job import OpdTraining, SftTraining
 from harness_cli.store.project import Project
+from harness_cli.training.study.bound import bind
 from harness_cli.training.study.checked import check_chosen, check_study
+from harness_cli.training.study.families import families, units
 from harness_cli.training.study.golden import Setting, Shop, gold_script, lessons, played
 from harness_cli.training.study.prepare import dealt
 from harness_cli.training.study.run import job_of
@@ -219,6 +222,51 @@ def test_an_unknown_field_of_a_stage_names_the_arm(study):
         job_of(study, arm, 11, "models/base")
     with pytest.raises(UsageError, match="no stage `sleep`"):
         job_of(study, msgspec.structs.replace(study.arms[0], stage="sleep"), 11, "models/base")
+
+
+def test_families_hold_what_an_arm_starts_from_and_who_teaches_it(study):
+    sft, hsa = sorted(families(study.arms), key=len)
+    assert set(sft) == {"sft", "sft-opd", "sft-opd-rl", "sft-rl", "sft-hrl"}
+    assert set(hsa) == {arm.name for arm in study.arms} - set(sft)
+    a, b, c = (Arm(name=n, start="base", stage="sft") for n in "abc")
+    assert families([a, b, c]) == [("a",), ("b",), ("c",)]
+    taught = msgspec.structs.replace(c, teacher="a")
+    assert families([a, b, taught]) == [("a", "c"), ("b",)]
+
+
+def test_units_are_every_family_of_every_seed_the_largest_first(study):
+    every = [msgspec.structs.replace(arm, on_request=False) for arm in study.arms]
+    made = units(every, [5, 6])
+    assert [(seed, len(names)) for seed, names in made] == [(5, 8), (6, 8), (5, 5), (6, 5)]
+    assert units(study.arms, [5], ["sft", "hsa", "sft-rl"]) == [
+        (5, ("sft", "sft-rl")),
+        (5, ("hsa",)),
+    ]
+    asked = [name for _, names in units(study.arms, [5]) for name in names]
+    assert sorted(asked) == sorted(arm.name for arm in study.arms if not arm.on_request)
+    order = [arm.name for arm in study.arms]
+    for _, names in made:
+        assert [order.index(n) for n in names] == sorted(order.index(n) for n in names)
+
+
+def test_a_study_that_says_something_else_does_not_go_on_in_the_same_folder(study, tmp_path):
+    project = HERE / "project"
+    bind(tmp_path, study, project)
+    bind(tmp_path, msgspec.structs.replace(study, arms=study.arms[:3], tables=()), project)
+    first = msgspec.structs.replace(study.arms[0], more={"data": ["train/other.jsonl"]})
+    for change, named in (
+        ({"arms": (first, *study.arms[1:])}, "`arm sft`"),
+        ({"data": {**study.data, "hsa": StudyData(items=9)}}, "`data hsa`"),
+        ({"sets": (msgspec.structs.replace(study.sets[0], evalset="x"),)}, "`column T1`"),
+        ({"split": "dev"}, "`split`"),
+    ):
+        with pytest.raises(UsageError, match=named):
+            bind(tmp_path, msgspec.structs.replace(study, **change), project)
+    other = tmp_path / "project"
+    shutil.copytree(project, other)
+    (other / "harness.yaml").write_text((other / "harness.yaml").read_text() + "\n")
+    with pytest.raises(UsageError, match="`project`"):
+        bind(tmp_path, study, other)
 
 
 def scored(arm, seed, scores):

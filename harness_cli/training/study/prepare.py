@@ -25,10 +25,12 @@ from harness_cli.records.item import Item
 from harness_cli.records.study import Study, StudyData
 from harness_cli.records.training import SftJob
 from harness_cli.store.checkin import commit_paths, start_repository
+from harness_cli.store.checkpoints import RECORD
 from harness_cli.store.project import Project
 from harness_cli.store.state import state_folder
 from harness_cli.training.drawn_states import draw_states
 from harness_cli.training.masking import Tools
+from harness_cli.training.study.bound import bind
 from harness_cli.training.study.golden import Setting, Shop, lessons
 from harness_cli.training.template_source import tools_for
 
@@ -52,12 +54,16 @@ class Ground:
 
 
 def open_ground(study: Study, source: Path) -> Ground:
-    """The copy of the project, made where there is none. Raises `UsageError` without a project."""
+    """The copy of the project, made where there is none.
+
+    Raises `UsageError` without a project, and for a study that was begun as another.
+    """
     folder = state_folder("studies", study.name)
     target = folder / "project"
     given = (source / study.project).resolve()
     if not (given / "harness.yaml").is_file():
         raise UsageError(f"`{study.project}` is no project", hint="it holds harness.yaml")
+    bind(folder, study, given)
     if not (target / "harness.yaml").is_file():
         part = folder / "project.part"
         shutil.rmtree(part, ignore_errors=True)
@@ -80,7 +86,7 @@ def copy_base(ground: Ground, reference: str) -> None:
     template = template_for(ground.project.root, found.folder, ground.study.template)
     part = target.with_name("base.part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(found.folder, part)
+    shutil.copytree(found.folder, part, ignore=shutil.ignore_patterns(RECORD))
     (part / "chat_template.jinja").write_text(template.source, encoding="utf-8")
     part.replace(target)
 

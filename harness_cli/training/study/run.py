@@ -1,7 +1,7 @@
 """A study run: the base, then for every seed each arm and what it scores on every set.
 
     base ──▶ states, lessons ──▶ seed 1: arm, sets, arm, sets, … ──▶ tables
-                                 seed 2: …                     (seeds side by side, a process each)
+                                 seed 2: …           (families side by side, a process each)
 
 Jobs are `run_sft`, `run_opd` and `run_rl`, measuring is the evaluation engine. What is done is not
 done again: jobs are known by their checkpoints, scores by their lines in `scores/`.
@@ -27,6 +27,7 @@ from harness_cli.records.training_job import OpdTraining, SftTraining
 from harness_cli.records.verdict import ItemResult
 from harness_cli.store.runs import RunFolder
 from harness_cli.training.study.checked import BASE_ARM
+from harness_cli.training.study.families import units
 from harness_cli.training.study.prepare import Ground, Said, copy_base, prepare
 
 REASON = "a study measures its arms"
@@ -88,9 +89,10 @@ def ground_made(ground: Ground, said: Said) -> None:
 
 
 def seed_run(ground: Ground, seed: int, said: Said, only: Sequence[str] = ()) -> None:
-    """Every arm of one seed, in order: trained, then measured."""
+    """The arms of one seed that are wanted, in order: trained, then measured."""
+    wanted = {name for _, names in units(ground.study.arms, [seed], only) for name in names}
     for arm in ground.study.arms:
-        if only and arm.name not in only:
+        if arm.name not in wanted:
             continue
         began, cpu = time.monotonic(), time.process_time()
         made, new = trained(ground, arm, seed)
@@ -169,12 +171,12 @@ async def _scores(
     ground: Ground, arm: str, seed: int, columns: Sequence[Measured], there: ArmScore | None
 ) -> list[ArmScore]:
     """Scores of one set: of the run that is there already, else of a new one."""
-    began = time.monotonic()
+    began, cpu = time.monotonic(), time.process_time()
     if there is not None:
-        run, seconds = RunFolder(ground.project.runs / there.run), there.seconds
+        run, took = RunFolder(ground.project.runs / there.run), (there.seconds, there.cpu_s)
     else:
         run = await _run(ground, arm, seed, columns[0].evalset)
-        seconds = round(time.monotonic() - began, 2)
+        took = (round(time.monotonic() - began, 2), round(time.process_time() - cpu, 2))
     results = list(run.results())
     rewards = _rewards(ground, columns[0], run)
     parts = {
@@ -189,7 +191,8 @@ async def _scores(
             scores={r.item_id: _score(r, column, rewards) for r in results if _counts(r, column)},
             parts=parts,
             run=run.id,
-            seconds=seconds,
+            seconds=took[0],
+            cpu_s=took[1],
         )
         for column in columns
     ]
