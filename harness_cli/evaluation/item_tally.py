@@ -33,6 +33,12 @@ class Metric:
             self.weights.append(weight)
             self.scored += len(scores)
 
+    def add_one(self, score: float, weight: float = 1.0) -> None:
+        """An item with one scored repeat."""
+        self.means.append(score)
+        self.weights.append(weight)
+        self.scored += 1
+
     def join(self, other: "Metric") -> None:
         """Take the items of another one in."""
         self.means.extend(other.means)
@@ -76,7 +82,9 @@ class Tally:
         first = results[0]
         if len(results) == 1:
             for name, score in first.scores.items():
-                self._metric(name).add(() if score is None else (score,), weight_of(name, first))
+                metric = self.metrics.get(name) or self._metric(name)
+                if score is not None:
+                    metric.add_one(score, weight_of(name, first) if name in POOLED else 1.0)
         else:
             for name in {n: None for r in results for n in r.scores}:
                 scores = [s for r in results if (s := r.scores.get(name)) is not None]

@@ -4,7 +4,6 @@ A metric that an item does not ask for is absent, never 0 or 1. Builtin tools (`
 `refuse`) are no tool calls in the sense of these metrics.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
@@ -144,13 +143,21 @@ def _states(reply: str, fact: Fact) -> bool:
 
 def _stands(words: str, reply: str) -> bool:
     """The words are in the reply, and not as a piece of a longer number."""
-    if words not in reply:
-        return False
-    before = r"(?<!\d)(?<!\d[.,])" if words[0].isdigit() else ""
-    behind = r"(?!\d|[.,]\d)" if words[-1].isdigit() else ""
-    if not before and not behind:
-        return True
-    return re.search(f"{before}{re.escape(words)}{behind}", reply) is not None
+    at = reply.find(words)
+    while at >= 0:
+        end = at + len(words)
+        if not (
+            (words[0].isdigit() and _ends_in_digit(reply[max(at - 2, 0) : at]))
+            or (words[-1].isdigit() and _ends_in_digit(reply[end : end + 2][::-1]))
+        ):
+            return True
+        at = reply.find(words, at + 1)
+    return False
+
+
+def _ends_in_digit(two: str) -> bool:
+    """Of the two characters beside a number: the nearer is a digit, or one behind a point."""
+    return two[-1:].isdecimal() or (two[-1:] in (".", ",") and two[:-1].isdecimal())
 
 
 def _sound(call: ToolCall, expected: Sequence[ExpectedTool]) -> bool:

@@ -63,8 +63,13 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     route: Route = Route.NORMAL
     error: str | None = None
     wall_s: float = 0.0
+    calls: tuple[_Call, ...] = ()
+    """`Trajectory.calls`, which half a dozen metrics ask for: put together once."""
 
-    calls = Trajectory.calls
+    def __post_init__(self) -> None:
+        made = tuple([call for step in self.steps for call in step.calls])
+        msgspec.structs.force_setattr(self, "calls", made)
+
     fell_back = Trajectory.fell_back
     errored = Trajectory.errored
 

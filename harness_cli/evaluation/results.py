@@ -105,4 +105,4 @@ def _undecided(verdict: Verdict | None, assertions: Sequence[AssertionResult]) -
 
 def _total(values: Sequence[Any]) -> Any:
     """The sum; None, unknown, when any part is unknown or there is none."""
-    return None if not values or any(value is None for value in values) else sum(values)
+    return None if not values or None in values else sum(values)

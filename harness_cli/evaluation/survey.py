@@ -34,6 +34,7 @@ State = tuple[int, int]
 _INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
 _plain = msgspec.json.Decoder().decode
 _sorted = msgspec.json.Encoder(order="sorted").encode
+_item = msgspec.json.Decoder(Item).decode
 
 
 @dataclass(slots=True)
@@ -162,12 +163,20 @@ def _add(sums: dict[str, Any], key: str, data: bytes) -> None:
     sums[key].update(data)
 
 
-def _checked(line: bytes, where: str, findings: list[str]) -> Item | None:
+def _told(line: bytes, where: str, findings: list[str]) -> Item | None:
+    """Decode a line that is no item once more, for the words of what is wrong with it."""
     try:
-        item = parse_json(line, Item, name=where)
+        return parse_json(line, Item, name=where)
     except BadFile as exc:
         findings.append(f"{exc}" + (f" ({exc.hint})" if exc.hint else ""))
         return None
+
+
+def _checked(line: bytes, where: str, findings: list[str]) -> Item | None:
+    try:
+        item = _item(line)
+    except (msgspec.DecodeError, RecursionError):
+        return _told(line, where, findings)
     if not item.id or item.id != item.id.strip():
         findings.append(f"{where}: an id must be text without blanks around it")
     return item

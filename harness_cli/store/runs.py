@@ -132,7 +132,7 @@ class RunFolder:
         places = self.places() if places is None else sorted(places)
         if not places:
             return
-        with self.journal.open("rb") as file:
+        with self.journal.open("rb", buffering=1 << 16) as file:
             for place in places:
                 file.seek(place.offset)
                 yield _item(data_of(file.readline()) or b"")

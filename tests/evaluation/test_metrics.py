@@ -1,6 +1,11 @@
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness_cli.evaluation.metrics import (
+    _stands,
     attainment,
     decode_tps,
     item_scores,
@@ -255,3 +260,11 @@ def test_the_digest_of_a_trajectory_is_blind_to_clocks_and_to_nothing_else():
     assert trajectory_digest(made(0.1)) == trajectory_digest(made(9.0))
     assert trajectory_digest(made(0.1)) != trajectory_digest(made(0.1, reply="y"))
     assert trajectory_digest(made(0.1)) != trajectory_digest(made(0.1, route=Route.COMPACT))
+
+
+@given(st.text(st.sampled_from("8٣²9.,-a ")), st.text(st.sampled_from("8٣²9.,-a "), min_size=1))
+def test_a_number_stands_where_it_is_no_piece_of_a_longer_one(reply, words):
+    before = r"(?<!\d)(?<!\d[.,])" if words[0].isdigit() else ""
+    behind = r"(?!\d|[.,]\d)" if words[-1].isdigit() else ""
+    found = re.search(f"{before}{re.escape(words)}{behind}", reply)
+    assert _stands(words, reply) is (found is not None)

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.judges.panel.case import AnyCase, Case
 from harness_cli.judges.panel.evidence import EvidenceExecutor
 from harness_cli.judges.panel.submission import Read, graded, read_vote
@@ -14,6 +13,9 @@ from harness_cli.records.harness import HarnessState
 from harness_cli.records.verdict import Evidence, Vote
 from harness_cli.runtime.agent import Agent, CallLog
 from harness_cli.runtime.loop import rollout
+
+if TYPE_CHECKING:
+    from harness_cli.judges.grounded.judge import GroundedJudge
 
 
 class Member(Protocol):
@@ -72,11 +74,18 @@ class AgentMember:
         await self.agent.policy.close()
 
 
+def _grounded() -> "GroundedJudge":
+    """Loaded for the panels that have it: its 300 patterns take as long as all else at start."""
+    from harness_cli.judges.grounded.judge import GroundedJudge
+
+    return GroundedJudge()
+
+
 @dataclass
 class GroundedMember:
     """The deterministic judge as one vote: it checks claims against the catalogue, no more."""
 
-    judge: GroundedJudge = field(default_factory=GroundedJudge)
+    judge: "GroundedJudge" = field(default_factory=_grounded)
     name: str = "grounded"
     cacheable: bool = False
 
