@@ -292,3 +292,24 @@ def test_spreads_of_nothing_and_of_equal_weights():
     assert spread(np.array([np.nan]), None) is None
     found = spread(np.arange(1.0, 101.0), np.ones(100))
     assert (found.p50, found.time_p50, found.p95, found.time_p95) == (50, 50, 95, 95)
+
+
+def test_lines_that_change_their_shape_are_read_as_one_by_one():
+    """Blocks of one shape go a shorter way: what it gives is what each line alone gives."""
+    kinds = [*DECODE.values(), *PREFILL.values()]
+    usual, other = DECODE["0.5.23 Qwen3.6"], 'INFO:     192.0.2.1:1 - "GET /health HTTP/1.1" 200 OK'
+    texts = [usual] * 500 + [PREFILL["0.5.23"], other] * 300 + kinds * 20 + [usual[:60], "7"] * 3
+    texts += [usual.replace("300.12", "0300.12"), usual + " " + PREFILL["0.5.23"], other] * 2
+    lines = [AT.format(n % 60, TAGS[n // 700 % 3]) + t + "\n" for n, t in enumerate(texts)]
+    reading, table = read_lines(lines, "log")
+    alone = [read_line(line.rstrip("\n")) for line in lines]
+    rows = [(n, a) for n, a in enumerate(alone, 1) if a.values is not None]
+    assert table.line.tolist() == [n for n, _ in rows]
+    for name in ("running", "queue", "accept_len", "throughput", "input_throughput"):
+        wanted = np.array([a.values.get(name, np.nan) for _, a in rows])
+        np.testing.assert_array_equal(table.column(name), wanted)
+    ranks = list(reading.ranks)
+    assert [ranks[r] for r in table.rank] == [a.rank for _, a in rows]
+    assert reading.mangled == [n for n, a in enumerate(alone, 1) if a.kind == "mangled"]
+    assert reading.statuses == {"200": texts.count(other)}
+    assert reading.lines == len(lines)

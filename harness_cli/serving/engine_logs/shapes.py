@@ -21,15 +21,15 @@ WANTED: Final = (
     "input_throughput",
 )
 """What the series are made of, in the order of the table's columns."""
-LOOSE: Final = r"[\d.]++"
+LOOSE: Final = r"[0-9.]++"
 """Of a number that nobody needs. Possessive: a line that does not match is not tried otherwise."""
-EXACT: Final = r"\d++(?:\.\d++)?+"
+EXACT: Final = r"[0-9]++(?:\.[0-9]++)?+"
 ANSWERED: Final = (
     r"(?:\[\d{4}-\d\d-\d\d[ T][\d:.,]++(?: [A-Z][^\]]*+)?\] )?"
     r"INFO: ++\S++ - \"[A-Z]++ [^\s\"]++ HTTP/[\d.]++\" (\d{3})(?: [^\[\n]*)?$"
 )
 """uvicorn's line of an answer."""
-_TIME: Final = r"(\d{4}-\d\d-\d\d[ T][\d:.,]++)"
+_TIME: Final = r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.,]++)"
 _TAGS: Final = r"( [A-Z][^\]]*+|)"
 
 

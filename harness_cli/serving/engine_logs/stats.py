@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness_cli.records.engine_logs import Convention, LogStats, Spread
-from harness_cli.serving.engine_logs.read import Floats, Reading, Table
+from harness_cli.serving.engine_logs.reading import Floats, Reading, Table
 from harness_cli.stats.weighted import sorted_percentile
 
 OLD: Final[Convention] = "accept_len/drafts"
@@ -159,7 +159,11 @@ def _one_rank_each(reading: Reading, table: Table) -> tuple[Table, int]:
     ranks = table.rank.copy()
     if "" in tags and chosen:
         ranks[ranks == tags.index("")] = chosen[0]
-    kept = np.isin(ranks, chosen) if chosen else np.ones(len(ranks), np.bool_)
+    wanted = np.ones(len(tags) or 1, np.bool_)
+    if chosen:
+        wanted[:] = False
+        wanted[chosen] = True
+    kept = wanted[ranks]
     cut = Table(
         table.line[kept], table.at[kept], ranks[kept], table.decode[kept], table.values[kept]
     )
@@ -179,12 +183,12 @@ def _after_idle(table: Table) -> NDArray[np.bool_]:
     """
     found = np.zeros(len(table.line), np.bool_)
     alone = ~table.decode & (table.column("running") == 0)
-    for rank in np.unique(table.rank):
+    for rank in _ranks(table.rank):
         own = table.rank == rank
         at = np.flatnonzero(own & table.decode)
         begun = np.cumsum(alone & own)[at]
         steps = np.diff(table.at[at], prepend=np.nan)
-        usual = np.median(steps[steps >= 0]) if (steps >= 0).any() else 0.0
+        usual = _median(steps[steps >= 0])
         found[at] = (np.diff(begun, prepend=-1) > 0) | (steps > max(LONG_S, LONG * usual))
     return found
 
@@ -195,21 +199,21 @@ def _gaps(table: Table, idle: NDArray[np.bool_]) -> tuple[Floats, int]:
     A line after idle time counts as long as others do (their median): most of its gap was idle.
     """
     gaps, backwards = np.zeros(len(table.line)), 0
-    for rank in np.unique(table.rank):
+    for rank in _ranks(table.rank):
         at = np.flatnonzero((table.rank == rank) & table.decode)
         steps = np.diff(table.at[at], prepend=np.nan)
         backwards += int((steps < 0).sum())
         usual = steps[~idle[at] & (steps >= 0)]
-        filled = np.where(idle[at], np.median(usual) if len(usual) else 0.0, steps)
+        filled = np.where(idle[at], _median(usual), steps)
         gaps[at] = np.where(np.isfinite(filled) & (filled > 0), filled, 0.0)
     # Several ranks cover the same time: each holds its share of it.
-    return gaps / max(1, len(np.unique(table.rank[table.decode]))), backwards
+    return gaps / max(1, len(_ranks(table.rank[table.decode]))), backwards
 
 
 def _summed(table: Table, name: str) -> Floats:
     """A series over all ranks: at each line, the sum of what every rank said last."""
     values = table.column(name)
-    ranks = np.unique(table.rank[table.decode])
+    ranks = _ranks(table.rank[table.decode])
     if len(ranks) < 2:
         return values
     total = np.zeros(len(values))
@@ -218,6 +222,19 @@ def _summed(table: Table, name: str) -> Floats:
         last = np.searchsorted(own, np.arange(len(values)), side="right") - 1
         total += np.where(last >= 0, values[own[np.maximum(last, 0)]], 0.0)
     return total
+
+
+def _ranks(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which ranks there are, in order: small numbers are counted, not sorted."""
+    return np.flatnonzero(np.bincount(ranks))
+
+
+def _median(values: Floats) -> float:
+    """The middle; 0 of nothing. (numpy's own loads its masked arrays first.)"""
+    if not len(values):
+        return 0.0
+    data, half = np.sort(values), len(values) // 2
+    return float(data[half] if len(data) % 2 else (data[half - 1] + data[half]) / 2)
 
 
 def _mean(values: Floats) -> float | None:
