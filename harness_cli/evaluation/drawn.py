@@ -16,7 +16,7 @@ from harness_cli.errors import BadFile
 from harness_cli.evaluation.evalsets import ItemStream
 from harness_cli.harness.load import harness_files
 from harness_cli.harness.parts import content
-from harness_cli.records.augmentation import DrawnState, DrawnStates
+from harness_cli.records.augmentation import AugmentationMap, DrawnState, DrawnStates
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
 from harness_cli.records.reader import read_json
@@ -43,6 +43,10 @@ class Drawn:
     def state(self, name: str) -> HarnessState:
         """The harness that an item runs in."""
         return self.made(name).state
+
+    def given(self, name: str) -> AugmentationMap:
+        """The names of that harness."""
+        return self.made(name).map
 
     def mapped(self, item: Item) -> Item:
         """An item of the base set, expectations in the names of its state."""

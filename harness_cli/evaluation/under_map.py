@@ -21,13 +21,17 @@ class UnderMap:
     """One state for all items."""
 
     def __init__(self, state: HarnessState, given: AugmentationMap) -> None:
-        self._state = state
+        self._state, self._given = state, given
         self._there = Renaming(given)
         self._back = self._there.to_base()
 
     def state(self, name: str) -> HarnessState:  # noqa: ARG002  every item has the same
         """The harness that an item runs in."""
         return self._state
+
+    def given(self, name: str) -> AugmentationMap:  # noqa: ARG002  every item has the same
+        """The names of that harness."""
+        return self._given
 
     def mapped(self, item: Item) -> Item:
         """An item with its expectations in the names of the state."""

@@ -44,6 +44,10 @@ class StateSource(Protocol):
         """The harness that an item runs in."""
         ...
 
+    def given(self, name: str) -> AugmentationMap:
+        """The names of that harness."""
+        ...
+
     def in_base(self, item: Item, trajectory: Trajectory) -> tuple[Item, Trajectory]:
         """Both in the base's names: what a judge of the base is to see."""
         ...
@@ -64,6 +68,10 @@ class States:
     def state(self, name: str) -> HarnessState:
         """The harness that an item runs in."""
         return self._loaded(name)
+
+    def given(self, name: str) -> AugmentationMap:
+        """The names of that harness."""
+        return self.maps[name]
 
     def of_item(self, item_id: str) -> str:
         """The state an item runs under: where it is listed, else dealt out by its id."""

@@ -2,7 +2,9 @@
 
 A pair is the first turn in which the two rollouts differ: what came before is the prompt, the turn
 of the rollout that passed is chosen, that of the one that failed is rejected. So a completion is
-one turn of the policy and never holds a tool's words, which a preference loss would train.
+one turn of the policy and never holds a tool's words, which a preference loss would train. Where
+the two were made in different augmented states, what was rejected is said in the chosen one's
+names.
 """
 
 from collections.abc import Sequence
@@ -13,10 +15,11 @@ from typing import Any
 import msgspec
 
 from harness_cli.errors import HarnessError
+from harness_cli.harness.tools import offered
 from harness_cli.models.template_messages import REASONING
 from harness_cli.records.chat import Message
 from harness_cli.records.run import RunConfig
-from harness_cli.records.training import DataCard, LeftOut, PreferenceRow
+from harness_cli.records.training import DataCard, LeftOut, PreferenceRow, Provenance
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.records.verdict import ItemResult
 from harness_cli.store.project import Project
@@ -24,11 +27,12 @@ from harness_cli.store.runs import Key, RunFolder
 from harness_cli.training.conversation import conversation_of, plain, pruned
 from harness_cli.training.data_set import counted_reasons, write_data_set
 from harness_cli.training.readings import PREFS
-from harness_cli.training.recorded_runs import origin, refuse_other_items, tools_of, usable
+from harness_cli.training.recorded_runs import origin, refuse_other_items, usable
 from harness_cli.training.rejection import not_its_own
+from harness_cli.training.run_states import RunStates, Under, run_states
+from harness_cli.training.students import tools_column
 
 _json = msgspec.json.Encoder().encode
-Tools = list[dict[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Side:
 
     run: RunFolder
     config: RunConfig
-    tools: Tools
+    states: RunStates
     results: dict[Key, ItemResult]
 
 
@@ -48,6 +52,8 @@ class Pairs:
     rows: list[PreferenceRow] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     candidates: int = 0
+    states: dict[str, str] = field(default_factory=dict)
+    """Augmented states of the pairs → their ids."""
 
     def leave(self, key: Key, reason: str, detail: str = "") -> None:
         """No pair of this item, and why."""
@@ -64,7 +70,7 @@ def write_prefs(
     where there is no pair.
     """
     sides = [_side(project, run) for run in (before, after)]
-    refuse_other_items([side.config for side in sides])
+    refuse_other_items([s.config for s in sides], [s.states.digest for s in sides])
     found = pairs_of(*sides, both=both)
     reasons = counted_reasons(found.left_out)
     if not found.rows:
@@ -78,6 +84,7 @@ def write_prefs(
         evalset_digest=last.evalset.digest,
         catalogue_digest=last.evalset.catalogue_digest,
         harness=last.harness_id,
+        states=dict(sorted(found.states.items())),
         policy=last.policy_id,
         judge=last.judge_id,
         runs=(before.id, after.id),
@@ -122,29 +129,45 @@ def _pair(
         if why is not None:
             found.leave(key, f"{name}: {why[0]}", why[1])
             return
-    one = plain(pruned(conversation_of(failed)).messages)
+    there, here = worse.states.of(key.item), better.states.of(key.item)
+    alike = there.map_sha256 == here.map_sha256
+    moved = failed if alike else here.from_base(there.in_base(failed))
+    one = plain(pruned(conversation_of(moved)).messages)
     other = plain(pruned(conversation_of(passed)).messages)
     at = _first_difference(one, other)
     if at is None:
         found.leave(key, "the same conversation")
         return
     rejected, chosen = one[at], other[at]
-    offered = {t["function"]["name"] for t in better.tools or ()}
-    asked = {c["function"]["name"] for c in rejected.get("tool_calls", ())}
-    if not asked <= offered:
-        found.leave(key, "a tool that the chosen prompt does not offer", ", ".join(asked - offered))
+    tools = tools_column(offered(here.state))
+    missing = {c["function"]["name"] for c in rejected.get("tool_calls", ())}
+    missing -= {t["function"]["name"] for t in tools or ()}
+    if missing:
+        found.leave(key, "a tool that the chosen prompt does not offer", ", ".join(sorted(missing)))
         return
+    found.states.update({u.name: u.state.id for u in (there, here) if u.given is not None})
+    same = one[:at] == other[:at] and tools == tools_column(offered(there.state))
     found.rows.append(
         PreferenceRow(
             id=f"{key.item}#{key.repeat}",
             prompt=tuple(other[:at]),
             chosen=(chosen,),
             rejected=(rejected,),
-            tools=_json(better.tools).decode() if better.tools else "",
-            same_prompt=one[:at] == other[:at] and worse.tools == better.tools,
-            chosen_from=origin(better.config, better.results[key]),
-            rejected_from=origin(worse.config, worse.results[key]),
+            tools=_json(tools).decode() if tools else "",
+            same_prompt=same,
+            chosen_from=_origin(better, key, here),
+            rejected_from=_origin(worse, key, there),
         )
+    )
+
+
+def _origin(side: Side, key: Key, under: Under) -> Provenance:
+    return origin(
+        side.config,
+        side.results[key],
+        state=under.name,
+        harness=under.state.id,
+        map_sha256=under.map_sha256,
     )
 
 
@@ -176,7 +199,7 @@ def _why_none(states: Sequence[str]) -> str:
 def _side(project: Project, run: RunFolder) -> Side:
     config = usable(project, run)
     results = {Key(r.item_id, r.repeat): r for r in run.results()}
-    return Side(run, config, tools_of(project, config), results)
+    return Side(run, config, run_states(project, config), results)
 
 
 def _notes(sides: Sequence[Side], found: Pairs) -> tuple[str, ...]:

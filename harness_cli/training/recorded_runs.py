@@ -1,12 +1,9 @@
 """Runs as a source of training data: which may be one, and the harness they ran in."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from harness_cli.errors import RepoError, UsageError
-from harness_cli.evaluation.evalsets import load_header
 from harness_cli.harness.load import load_state
-from harness_cli.harness.tools import offered
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.run import RunConfig
 from harness_cli.records.training import Provenance
@@ -14,7 +11,6 @@ from harness_cli.records.verdict import ItemResult
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder
 from harness_cli.training.measured import refuse_measuring
-from harness_cli.training.students import tools_column
 
 
 def shows_a_harness(config: RunConfig) -> bool:
@@ -31,27 +27,22 @@ def usable(project: Project, run: RunFolder) -> RunConfig:
     if run.status() != "complete":
         raise UsageError(f"run `{run.id}` is not complete", hint=f"harness eval --resume {run.id}")
     refuse_measuring(project, config.evalset)
-    if load_header(project, config.evalset.name).states is not None:
-        raise UsageError(
-            f"run `{run.id}` has a harness state for each item",
-            hint="`harness export sft` makes rows under augmented states",
-        )
     return config
 
 
-def refuse_other_items(configs: Sequence[RunConfig]) -> None:
-    """Raise `UsageError` where runs are not of the same items."""
+def refuse_other_items(configs: Sequence[RunConfig], digests: Sequence[str]) -> None:
+    """Raise `UsageError` where runs are not of the same items; `digests` are of each one's."""
     first = configs[0]
-    for config in configs[1:]:
-        if config.evalset.digest != first.evalset.digest:
+    for config, found in zip(configs, digests, strict=True):
+        if found != digests[0]:
             raise UsageError(
                 f"runs `{first.id}` and `{config.id}` are of different items",
                 hint=f"`{first.evalset.name}` and `{config.evalset.name}`, or another version",
             )
 
 
-def state_of(project: Project, config: RunConfig) -> HarnessState:
-    """The harness a run was made in."""
+def revision_of(project: Project, config: RunConfig) -> tuple[str, HarnessState]:
+    """The harness a run was made in, and the revision that holds it."""
     for rev in (config.harness_ref, config.harness_commit, config.harness_id):
         if rev is None:
             continue
@@ -60,25 +51,24 @@ def state_of(project: Project, config: RunConfig) -> HarnessState:
         except RepoError:
             continue
         if state.id == config.harness_id:
-            return state
+            return rev, state
     raise UsageError(
         f"the harness of run `{config.id}` is gone", hint="its tree was pruned; run it again"
     )
 
 
-def tools_of(project: Project, config: RunConfig) -> list[dict[str, Any]] | None:
-    """The tools a run offered."""
-    return tools_column(offered(state_of(project, config)))
-
-
-def origin(config: RunConfig, result: ItemResult) -> Provenance:
-    """Where a rollout of a run comes from."""
+def origin(
+    config: RunConfig, result: ItemResult, *, state: str, harness: str, map_sha256: str
+) -> Provenance:
+    """Where a rollout of a run comes from; `harness` is the id of the state it was made under."""
     return Provenance(
         evalset=config.evalset.name,
         split=str(config.evalset.split),
         item=result.item_id,
         run=config.id,
-        harness=config.harness_id,
+        state=state,
+        harness=harness,
+        map_sha256=map_sha256,
         teacher=config.policy_id,
         judge=config.judge_id,
         accuracy=result.scores.get("accuracy"),

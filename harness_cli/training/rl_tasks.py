@@ -3,20 +3,20 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from harness_cli.errors import HarnessError, Stale, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.records.item import Item
-from harness_cli.records.run import RunConfig
-from harness_cli.records.training import DataCard, LeftOut, RlTask
+from harness_cli.records.run import EvalsetRef, RunConfig
+from harness_cli.records.training import Bucket, DataCard, LeftOut, RlTask
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder
 from harness_cli.training.data_set import counted_reasons, write_data_set
 from harness_cli.training.readings import RL_TASKS
 from harness_cli.training.recorded_runs import refuse_other_items, usable
+from harness_cli.training.rl_items import TASKS
+from harness_cli.training.run_states import run_states
 
-Bucket = Literal["unsolved", "hard", "medium", "easy", "solved"]
 LEAST = 2
 """Rollouts of an item below which there is no difficulty to speak of."""
 
@@ -39,8 +39,9 @@ def write_rl_tasks(project: Project, runs: Sequence[RunFolder], folder: Path) ->
     configs = [usable(project, run) for run in runs]
     _refuse_mixture(configs)
     first = configs[0]
-    evalset = load_evalset(project, first.evalset.name, split=first.evalset.split)
-    if evalset.digest != first.evalset.digest:
+    under = run_states(project, first)
+    evalset = load_evalset(project, under.evalset, split=first.evalset.split)
+    if evalset.digest != under.digest:
         raise Stale(
             f"`{first.evalset.name}` is not what run `{first.id}` was made of any more",
             hint="run it again with this version of the items",
@@ -58,7 +59,7 @@ def write_rl_tasks(project: Project, runs: Sequence[RunFolder], folder: Path) ->
             reason = "not run" if not counts else f"fewer than {LEAST} scored rollouts"
             left_out.append(LeftOut(item=item.id, reason=reason, detail=f"{scored} scored"))
         else:
-            rows.append(_task(item, first, counts))
+            rows.append(_task(item, first, evalset.ref, counts))
     if not rows:
         raise HarnessError(
             f"no item has {LEAST} scored rollouts",
@@ -66,9 +67,9 @@ def write_rl_tasks(project: Project, runs: Sequence[RunFolder], folder: Path) ->
         )
     card = DataCard(
         kind="rl-tasks",
-        evalset=first.evalset.name,
-        split=str(first.evalset.split),
-        evalset_digest=first.evalset.digest,
+        evalset=evalset.ref.name,
+        split=str(evalset.ref.split),
+        evalset_digest=evalset.digest,
         catalogue_digest=first.evalset.catalogue_digest,
         harness=first.harness_id,
         policy=first.policy_id,
@@ -77,12 +78,13 @@ def write_rl_tasks(project: Project, runs: Sequence[RunFolder], folder: Path) ->
         job={"buckets": dict(sorted(Counter(row.bucket for row in rows).items()))},
         candidates=len(rows) + len(left_out),
         left_out=counted_reasons(left_out),
+        notes=_notes(first) if under.changed else (),
     )
-    return write_data_set(folder, card, {"tasks.jsonl": rows}, left_out, reading=RL_TASKS)
+    return write_data_set(folder, card, {TASKS: rows}, left_out, reading=RL_TASKS)
 
 
 def _refuse_mixture(configs: Sequence[RunConfig]) -> None:
-    refuse_other_items(configs)
+    refuse_other_items(configs, [config.evalset.digest for config in configs])
     for what, of in (("policy", "policy_id"), ("harness", "harness_id"), ("judge", "judge_id")):
         if len({getattr(config, of) for config in configs}) > 1:
             raise UsageError(
@@ -91,13 +93,22 @@ def _refuse_mixture(configs: Sequence[RunConfig]) -> None:
             )
 
 
-def _task(item: Item, config: RunConfig, counts: Counter[str]) -> RlTask:
+def _notes(config: RunConfig) -> tuple[str, ...]:
+    where = f"state `{config.augmentation.state}`" if config.augmentation else "states"
+    of = config.evalset.name
+    return (
+        f"Difficulty was measured under the augmented {where} of `{of}`; tasks name skills and "
+        "tools as the base does.",
+    )
+
+
+def _task(item: Item, config: RunConfig, ref: EvalsetRef, counts: Counter[str]) -> RlTask:
     scored = counts["passed"] + counts["failed"]
     return RlTask(
         id=item.id,
-        evalset=config.evalset.name,
+        evalset=ref.name,
         split=item.split,
-        evalset_digest=config.evalset.digest,
+        evalset_digest=ref.digest,
         category=item.category,
         tags=item.tags,
         request=item.request,
