@@ -21,7 +21,7 @@ _BEFORE = re.compile(EDGE + r"([A-Za-z_]\w*)(?=\s*=)")
 def with_arguments(text: str, parameters: Parameters) -> str:
     """The text with every mention of a renamed parameter under its new name."""
     old = sorted({name for names in parameters.values() for name in names})
-    if not old:
+    if not any(name in text for name in old):
         return text
     mention = _mention("|".join(map(re.escape, old)))
     if not mention.search(text):

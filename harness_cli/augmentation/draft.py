@@ -44,8 +44,7 @@ class Draft:
 
     def data(self, path: str) -> Any:
         """A YAML file as plain data of the caller's own."""
-        data = self.files[path].data
-        return msgspec.json.decode(_WRITTEN.get(data) or _parsed(data))
+        return plain(self.files[path].data)
 
     def written(self, texts: Mapping[str, str | None]) -> "Draft":
         """With these files in place of what was there; None takes one away."""
@@ -80,6 +79,11 @@ Vary = Callable[[Draft, Random, Dimension], Draft]
 def allowed(dimension: Dimension, move: str) -> bool:
     """Whether the recipe lets a dimension make this kind of change."""
     return not dimension.moves or move in dimension.moves
+
+
+def plain(data: bytes) -> Any:
+    """A YAML file as plain data of the caller's own."""
+    return msgspec.json.decode(_WRITTEN.get(data) or _parsed(data))
 
 
 def yaml_text(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from harness_cli.augmentation.arguments import Parameters, with_arguments
-from harness_cli.augmentation.draft import JUDGES, Draft, yaml_text
+from harness_cli.augmentation.draft import JUDGES, Draft, plain, yaml_text
 from harness_cli.augmentation.skill_text import fronted, with_field
 from harness_cli.augmentation.speech import Speech
 from harness_cli.harness.hook_checks import CHECKS
@@ -68,17 +68,19 @@ def locked_tools(draft: Draft) -> dict[str, dict[str, Any]]:
     """Tool of an MCP server → its definition, less those that a file of the harness stands for."""
     if LOCK not in draft.files:
         return {}
-    standing = {
-        str(data["_meta"].get("harness.operation", data["name"]))
-        for data in map(draft.data, tool_files(draft).values())
-        if data.get("_meta", {}).get("harness.executor") == "mcp"
-    }
-    found: dict[str, dict[str, Any]] = {}
-    for servers in _lock(draft.files[LOCK].data).servers.values():
-        for name, locked in servers.items():
-            if name not in standing:
-                found[name] = msgspec.to_builtins(locked.tool)
-    return found
+    standing = {_stood_for(draft.files[path].data) for path in tool_files(draft).values()}
+    listed = _locked(draft.files[LOCK].data)
+    return {name: msgspec.json.decode(tool) for name, tool in listed if name not in standing}
+
+
+@lru_cache(maxsize=1024)
+def _stood_for(file: bytes) -> str | None:
+    """The server's tool that a file of the harness stands for; most stand for none."""
+    data = plain(file)
+    meta = data.get("_meta", {})
+    if meta.get("harness.executor") != "mcp":
+        return None
+    return str(meta.get("harness.operation", data["name"]))
 
 
 def tool_data(draft: Draft, name: str) -> dict[str, Any]:
@@ -88,8 +90,11 @@ def tool_data(draft: Draft, name: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def _lock(data: bytes) -> McpLock:
-    return msgspec.json.decode(data, type=McpLock)
+def _locked(data: bytes) -> tuple[tuple[str, bytes], ...]:
+    """Tools of servers and their definitions as JSON."""
+    servers = msgspec.json.decode(data, type=McpLock).servers.values()
+    listed = {name: locked.tool for tools in servers for name, locked in tools.items()}
+    return tuple((name, msgspec.json.encode(tool)) for name, tool in listed.items())
 
 
 def _spoken(draft: Draft, names: Names, parameters: Parameters) -> Draft:

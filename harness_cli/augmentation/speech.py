@@ -6,8 +6,9 @@ points to it: `use thanks.`, `: refusal.`
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from string import ascii_letters, digits
 
 EDGE, END = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
 _POINTS = (
@@ -16,6 +17,8 @@ _POINTS = (
 _STOPS = r"(?=\.(?:\s|$)|,|;|\s+(?:and|or)\b)"
 _SAID = re.compile(r"^(?:Viewer|Host|观众|主播)\b.*$|^\s+[-*] [a-z]{2}: .*$", re.MULTILINE)
 """Words of viewers and hosts: never names."""
+_WORD = frozenset(ascii_letters + digits + "_-")
+"""What `EDGE` and `END` take for a part of a word."""
 _LISTS = re.compile(r"^(?:allowed-tools|  harness\.tools):.*$", re.MULTILINE)
 
 
@@ -30,20 +33,21 @@ class Speech:
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = dict(names)
         distinct = sorted((n for n in names if not plain(n)), key=len, reverse=True)
-        words = sorted((n for n in names if plain(n)), key=len, reverse=True)
-        self._distinct_names, self._words = distinct, words
-        self._distinct = _any(distinct, f"{EDGE}(?P<n>", f"){END}")
-        self._ticked = _any(words, "`(?P<n>", ")`")
-        self._pointed = _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}")
-        self._listed = _any(words, f"{EDGE}(?P<n>", f"){END}")
+        self._words = sorted((n for n in names if plain(n)), key=len, reverse=True)
+        # Names that are whole words cannot overlap; with another one (`a.b`) the longest counts.
+        whole = all(_WORD.issuperset(n) for n in distinct)
+        self._whole, self._odd = (distinct, []) if whole else ([], distinct)
 
     def renamed(self, text: str) -> str:
         """The text with every name replaced."""
+        spans = sorted(self._spans(text), reverse=True)
+        for start, end, name in spans:
+            text = text[:start] + self.names[name] + text[end:]
         return self._each(text, lambda m: _with(m, self.names[m["n"]]))
 
     def spoken(self, text: str) -> list[str]:
         """The old names that the text speaks of, in order of their first place."""
-        found: dict[str, None] = {}
+        found = dict.fromkeys(name for _, _, name in sorted(self._spans(text)))
 
         def note(match: re.Match[str]) -> str:
             found.setdefault(match["n"])
@@ -52,18 +56,27 @@ class Speech:
         self._each(text, note)
         return list(found)
 
+    def _spans(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where names stand as whole words: looked for one by one, which is a plain search."""
+        for name in self._whole:
+            at, size = text.find(name), len(name)
+            while at >= 0:
+                end = at + size
+                if text[at - 1 : at] not in _WORD and text[end : end + 1] not in _WORD:
+                    yield at, end, name
+                at = text.find(name, end)
+
     def _each(self, text: str, made: Callable[[re.Match[str]], str]) -> str:
-        if self._distinct and any(name in text for name in self._distinct_names):
-            text = self._distinct.sub(made, text)
-        if not self._ticked or not self._pointed or not self._listed:
+        if self._odd:
+            text = _any(self._odd, f"{EDGE}(?P<n>", f"){END}").sub(made, text)
+        words = [word for word in self._words if word in text]
+        if not words:
             return text
-        if not any(word in text for word in self._words):
-            return text
-        listed = self._listed
+        listed = _any(words, f"{EDGE}(?P<n>", f"){END}")
         text = _LISTS.sub(lambda line: _after_colon(line[0], listed, made), text)
-        text = self._ticked.sub(made, text)
+        text = _any(words, "`(?P<n>", ")`").sub(made, text)
         said = [m.span() for m in _SAID.finditer(text)]
-        return self._pointed.sub(
+        return _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}").sub(
             lambda m: m[0] if any(a <= m.start() < b for a, b in said) else made(m), text
         )
 
@@ -84,9 +97,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _any(names: Iterable[str], before: str, behind: str) -> re.Pattern[str] | None:
-    escaped = "|".join(re.escape(n) for n in names)
-    return _compiled(f"{before}{escaped}{behind}") if escaped else None
+def _any(names: Iterable[str], before: str, behind: str) -> re.Pattern[str]:
+    return _compiled(f"{before}{'|'.join(re.escape(n) for n in names)}{behind}")
 
 
 def unfolded(text: str) -> str:

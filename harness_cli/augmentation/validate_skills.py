@@ -22,6 +22,7 @@ def skill_faults(base: Draft, made: Draft, originals: Originals) -> Iterator[str
     """What a skill of the state no longer says, or says anew."""
     back = names_back(made.map)
     names = known_names(base)
+    gone = Speech(dict.fromkeys(made.map.masked_skills, ""))
     here = set(skill_names(made))
     for name in skill_names(base):
         now = made.map.skills.get(name, name)
@@ -30,13 +31,14 @@ def skill_faults(base: Draft, made: Draft, originals: Originals) -> Iterator[str
         if now not in here:
             yield f"`{name}` is missing"
             continue
-        before = _sections(base.text(f"{FOLDER}{name}{FILE}"))
+        before = _wanted(base.text(f"{FOLDER}{name}{FILE}"))
         after = _sections(made.text(f"{FOLDER}{now}{FILE}"))
         for kind in before.keys() - after.keys():
             yield f"`{now}` has no section `{kind}`"
         for kind in before.keys() & after.keys():
-            gone = Speech(dict.fromkeys(made.map.masked_skills, ""))
-            wanted = [e for e in before[kind] if not (kind in DROPPABLE and gone.spoken(e))]
+            wanted = before[kind]
+            if gone.names and kind in DROPPABLE:
+                wanted = [said for said in wanted if not gone.spoken(said[0])]
             forms = Counter(_form(e, back, originals) for e in after[kind])
             yield from _section(now, kind, wanted, forms, names)
 
@@ -53,9 +55,10 @@ def form_of(text: str, back: Mapping[str, str]) -> Form:
     form, words = _canonical(text)
     if words.isdisjoint(back):
         return form
-    tokens: Counter[str] = Counter()
+    tokens: dict[str, int] = {}
     for token, count in form:
-        tokens[back.get(token, token)] += count
+        named = back.get(token, token)
+        tokens[named] = tokens.get(named, 0) + count
     return frozenset(tokens.items())
 
 
@@ -85,15 +88,25 @@ def _sections(text: str) -> dict[str, list[str]]:
     return found
 
 
+@lru_cache(maxsize=512)
+def _wanted(text: str) -> dict[str, list[tuple[str, Form]]]:
+    """Kind of section of a base's skill → its entries with their forms."""
+    return {kind: [(e, form_of(e, {})) for e in said] for kind, said in _sections(text).items()}
+
+
 def _section(
-    skill: str, kind: str, wanted: list[str], forms: Counter[Form], names: frozenset[str]
+    skill: str,
+    kind: str,
+    wanted: list[tuple[str, Form]],
+    forms: Counter[Form],
+    names: frozenset[str],
 ) -> Iterator[str]:
     """Entries that must be there and are not, and entries that nothing in the base says."""
-    mine = Counter(form_of(e, {}) for e in wanted)
-    for entry in wanted:
-        if forms[form_of(entry, {})] < mine[form_of(entry, {})]:
+    mine = Counter(form for _, form in wanted)
+    for entry, form in wanted:
+        if forms[form] < mine[form]:
             if kind == "rules" and not essential(entry, names):
                 continue
             yield f"`{skill}`, {kind}: not there any more: {entry[:60]}"
-    if sum((forms - mine).values()) and kind not in FIXED:
+    if kind not in FIXED and any(count > mine[form] for form, count in forms.items()):
         yield f"`{skill}`, {kind}: something new is said"

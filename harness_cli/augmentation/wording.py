@@ -83,16 +83,27 @@ def _named(text: str, names: frozenset[str]) -> set[str]:
 
 
 def _each(text: str, choose: Choose) -> str:
+    return "".join(
+        [said if group is None else choose(group, said) for said, group in _pieces(text)]
+    )
+
+
+@lru_cache(maxsize=8192)
+def _pieces(text: str) -> tuple[tuple[str, int | None], ...]:
+    """The text in pieces, each wording one of its own with its group."""
     pattern, of = _pattern()
-    pieces, at = [], 0
+    pieces: list[tuple[str, int | None]] = []
+    at = 0
     for fixed in [*_KEPT.finditer(text), None]:
         end = fixed.start() if fixed else len(text)
-        piece = text[at:end]
-        pieces.append(pattern.sub(lambda m: choose(of[_key(m[0])], m[0]), piece))
+        for found in pattern.finditer(text, at, end):
+            pieces += [(text[at : found.start()], None), (found[0], of[_key(found[0])])]
+            at = found.end()
+        pieces.append((text[at:end], None))
         if fixed:
-            pieces.append(fixed[0])
+            pieces.append((fixed[0], None))
             at = fixed.end()
-    return "".join(pieces)
+    return tuple(pieces)
 
 
 def _key(words: str) -> str:
@@ -116,9 +127,14 @@ def _pattern() -> tuple[re.Pattern[str], dict[str, int]]:
     of = {_key(m): number for number, group in enumerate(_groups()) for m in group}
     starts = {m for group in phrases().starts for m in group}
     ordered = sorted({m for group in _groups() for m in group}, key=len, reverse=True)
-    latin = "|".join(_one(m, exact=m in starts) for m in ordered if m[0].isascii())
+    # By first letter: at each place of a text the few that may stand there are tried, not all.
+    latin: dict[str, list[str]] = {}
+    for words in ordered:
+        if words[0].isascii():
+            latin.setdefault(words[0].lower(), []).append(_one(words, exact=words in starts))
+    letters = (rf"(?=[{first.upper()}{first}])(?:{'|'.join(m)})" for first, m in latin.items())
     other = "|".join(re.escape(m) for m in ordered if not m[0].isascii())
-    return re.compile(rf"(?<![A-Za-z])(?:{latin})|(?:{other})"), of
+    return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(letters)})|(?:{other})"), of
 
 
 def _one(words: str, *, exact: bool) -> str:

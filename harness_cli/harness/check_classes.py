@@ -1,6 +1,7 @@
 """Failure classes: `failure_classes/<id>.md`, frontmatter of `FailureClass` and prose."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,7 +22,13 @@ def check_classes(files: Mapping[str, Entry]) -> Iterator[Finding]:
                 message = "a link, which is never followed"
                 yield Finding(path=path, rule="file/link", message=message)
             elif path.endswith(".md") and not path.endswith("README.md"):
-                yield from read_class(entry.data, path)[1]
+                yield from _findings(entry.data, path)
+
+
+@lru_cache(maxsize=512)
+def _findings(data: bytes, path: str) -> tuple[Finding, ...]:
+    """What is wrong with one file; harnesses of one base share most of them."""
+    return tuple(read_class(data, path)[1])
 
 
 def read_class(data: bytes, path: str) -> tuple[FailureClass | None, list[Finding]]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
+import msgspec
 from jinja2 import nodes
 
 from harness_cli.errors import BadFile, UsageError
@@ -100,28 +102,50 @@ def _renders(parts: Parts, pipeline: Pipeline, made: Mapping[str, Compiled]) -> 
     """Each block of a pipeline under every sample request that shows it."""
     skills = tuple(parts.skills.values())
     fixed = fixed_values(HarnessState(id="", skills=skills), pipeline)
-    world = World(WORLD)
     for block in pipeline.blocks:
         if block.name not in made:
             continue
         yield from _attributes(block.name, parts.blocks[block.name], pipeline)
-        for request in REQUESTS:
-            if not _shown(block.when, request):
-                continue
-            values = {
-                **fixed,
-                "request": request_view(request),
-                "products": world.products(request),
-                "room": world.room(request),
-                "today": world.today,
-                "loaded": [{**s, "body": "…"} for s in fixed["skills"][:1]],
-                "instructions": ["…"],
-            }
-            try:
-                made[block.name].render(values)
-            except BadFile as exc:
-                yield of_error(exc, path_of(block.name), "block/render")
-                break
+        # What a block does not read makes no difference to it.
+        read = {k: v for k, v in fixed.items() if made[block.name].needs & _FROM[k]}
+        said = _fault(made[block.name], block.when, msgspec.json.encode(read))
+        if said is not None:
+            yield of_error(said, path_of(block.name), "block/render")
+
+
+_FROM = {"skills": frozenset({"skills", "loaded"}), "constraints": frozenset({"constraints"})}
+"""Values that a state determines → the variables of a block that show them."""
+
+
+@lru_cache(maxsize=1024)
+def _fault(block: Compiled, when: str | None, read: bytes) -> BadFile | None:
+    """What the first of the sample requests that does not render meets; kept for the same block
+    with the same values, so a block that many states share is rendered once."""
+    fixed = msgspec.json.decode(read)
+    loaded = [{**s, "body": "…"} for s in fixed.get("skills", ())[:1]]
+    for values in _samples(when):
+        try:
+            block.render({**values, **fixed, "loaded": loaded})
+        except BadFile as exc:
+            return exc
+    return None
+
+
+@lru_cache(maxsize=64)
+def _samples(when: str | None) -> tuple[dict[str, Any], ...]:
+    """The values of every sample request that shows a block of this condition."""
+    world = World(WORLD)
+    return tuple(
+        {
+            "request": request_view(request),
+            "products": world.products(request),
+            "room": world.room(request),
+            "today": world.today,
+            "instructions": ["…"],
+        }
+        for request in REQUESTS
+        if _shown(when, request)
+    )
 
 
 def _shown(when: str | None, request: object) -> bool:

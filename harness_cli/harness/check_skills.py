@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 
 from harness_cli.harness.findings import Finding
 from harness_cli.harness.parts import Parts
@@ -89,7 +90,7 @@ def _references(parts: Parts, path: str, skill: Skill) -> Iterator[Finding]:
         for name in _TICKED.findall(line):
             if name in known:
                 continue
-            near = get_close_matches(name, sorted(known), n=1, cutoff=_NEAR)
+            near = _nearest(name, known)
             if near or (listed and listed[1] == name):
                 yield Finding(
                     path=path,
@@ -97,8 +98,25 @@ def _references(parts: Parts, path: str, skill: Skill) -> Iterator[Finding]:
                     level="warning",
                     rule="skill/reference",
                     message=f"`{name}` is neither a tool nor a skill",
-                    fix=f"did you mean `{near[0]}`?" if near else "name a tool of the harness",
+                    fix=f"did you mean `{near}`?" if near else "name a tool of the harness",
                 )
+
+
+def _nearest(name: str, known: set[str]) -> str | None:
+    """What `get_close_matches` finds: the likest known name; each pair is compared once."""
+    alike = ((likeness, other) for other in known if (likeness := _likeness(name, other)) >= _NEAR)
+    return max(alike, default=(0.0, None))[1]
+
+
+@lru_cache(maxsize=16384)
+def _likeness(name: str, other: str) -> float:
+    """difflib's ratio, or 0 where a bound of it is below what counts as near."""
+    if 2.0 * min(len(name), len(other)) / (len(name) + len(other)) < _NEAR:
+        return 0.0
+    matcher = SequenceMatcher(None, other, name)
+    if matcher.quick_ratio() < _NEAR:
+        return 0.0
+    return matcher.ratio()
 
 
 def _folders(parts: Parts) -> Iterator[Finding]:

@@ -107,15 +107,10 @@ def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
         message = f"no valid JSON Schema: {exc.message} at `{key}{at}`"
         yield f"$.{key}{at}", "tool/schema", "error", message, ""
         return
-    resolver = (
-        Registry()
-        .with_resource("", Resource.from_contents(schema, default_specification=DRAFT202012))
-        .resolver("")
-    )
     for at, word, value in _keywords(schema, f"$.{key}"):
         if word == "$ref":
             try:
-                resolver.lookup(value)
+                _resolver(schema).lookup(value)
             except Unresolvable:
                 message = f"`$ref: {value}` leads nowhere inside this schema"
                 yield at, "tool/schema", "error", message, "nothing is fetched: use `#/$defs/…`"
@@ -124,6 +119,12 @@ def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
                 re.compile(value)
             except re.error as exc:
                 yield at, "tool/schema", "error", f"`pattern` `{value}` does not compile: {exc}", ""
+
+
+def _resolver(schema: Mapping[str, Any]) -> Any:
+    """Finds what a reference inside a schema leads to."""
+    inside = Resource.from_contents(schema, default_specification=DRAFT202012)
+    return Registry().with_resource("", inside).resolver("")
 
 
 def _check_schema(schema: Mapping[str, Any]) -> None:
@@ -144,7 +145,8 @@ def _is_valid(shape: bytes) -> bool:
 
 
 def _shape(node: Any) -> Any:
-    """A schema less its wording: any text may describe, and a property may be called anything."""
+    """A schema less its wording: any text may describe, and a property may be called anything
+    (where it is required, too: names there must only differ)."""
     if isinstance(node, list):
         return [_shape(n) for n in node]
     if not isinstance(node, dict):
@@ -154,6 +156,10 @@ def _shape(node: Any) -> Any:
     if isinstance(properties, dict):
         shapes = sorted(properties.values(), key=lambda s: msgspec.json.encode(s, order="sorted"))
         made["properties"] = {str(n): shape for n, shape in enumerate(shapes)}
+    required = made.get("required")
+    if isinstance(required, list) and all(isinstance(name, str) for name in required):
+        numbers = {name: str(n) for n, name in enumerate(dict.fromkeys(required))}
+        made["required"] = [numbers[name] for name in required]
     return made
 
 

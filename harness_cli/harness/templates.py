@@ -114,24 +114,27 @@ def compile_block(env: ImmutableSandboxedEnvironment, name: str, source: str) ->
 
 @lru_cache(maxsize=512)
 def _alone(name: str, source: str) -> Compiled:
-    return _compiled(environment({name: source}), name, source)
+    return _compiled(_bare(), name, source)
+
+
+@lru_cache(maxsize=1)
+def _bare() -> ImmutableSandboxedEnvironment:
+    """The environment of blocks that stand alone."""
+    return environment({})
 
 
 def _compiled(env: ImmutableSandboxedEnvironment, name: str, source: str) -> Compiled:
     try:
         tree = env.parse(source, name, path_of(name))
-        template = env.get_template(name)
+        free = find_undeclared_variables(tree) - set(env.globals)
+        needs = _needs(tree, free)
+        unknown = tuple((word, _line_of(tree, word)) for word in sorted(free - _KNOWN))
+        code = env.compile(tree, name, path_of(name))
     except TemplateError as exc:
         line = getattr(exc, "lineno", None) or 1
         raise BadFile(f"{path_of(name)}:{line}: {exc.message or exc}") from exc
-    free = find_undeclared_variables(tree) - set(env.globals)
-    unknown = sorted(free - _KNOWN)
-    return Compiled(
-        name,
-        template,
-        _needs(tree, free),
-        tuple((word, _line_of(tree, word)) for word in unknown),
-    )
+    template = env.template_class.from_code(env, code, env.make_globals(None))
+    return Compiled(name, template, needs, unknown)
 
 
 _KNOWN = {name.partition(".")[0] for name in EVERYTHING} | {"instructions"}

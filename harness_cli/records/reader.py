@@ -1,9 +1,8 @@
 """Files into records: one decoder for YAML and JSON whose errors carry file and line.
 
-The only module that imports PyYAML, and only its safe C loader.
+With `yaml_forms`, its forms of PyYAML's safe C loader and dumper, the only one that imports it.
 """
 
-import math
 import re
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,80 +13,10 @@ import yaml
 from harness_cli.errors import BadFile
 from harness_cli.records.aliases import refuse_many
 from harness_cli.records.decode_fixes import STEP, UNKNOWN, hint_for
+from harness_cli.records.yaml_forms import FastPlain, Loader, Plain, Strings
 
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
-
-
-class _Loader(yaml.CSafeLoader):
-    """The safe loader, with duplicate keys as errors and dates left as text.
-
-    Truth values and whole numbers are those of YAML 1.2: `on`, `off`, `yes`, `no` are words (a
-    hook's setting is called `on`, Norwegian is `no`), `12:30` is no number in base 60.
-    """
-
-
-_BOOL, _INT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int"
-_Loader.yaml_implicit_resolvers = {
-    first: [rule for rule in rules if rule[0] not in (_BOOL, _INT)]
-    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    _BOOL, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_Loader.add_implicit_resolver(
-    _INT, re.compile(r"^(?:[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$"), list("-+0123456789")
-)
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = True) -> dict[Any, Any]:
-    seen: dict[Any, int] = {}
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str | int | float | bool | type(None)):
-            raise yaml.constructor.ConstructorError(
-                None, None, "a key must be plain text", key_node.start_mark
-            )
-        if key in seen:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key `{key}` stands twice", key_node.start_mark
-            )
-        seen[key] = key_node.start_mark.line
-    return dict(loader.construct_pairs(node, deep=deep))
-
-
-def _finite(loader: _Loader, node: yaml.ScalarNode) -> float:
-    """Infinity and NaN bound nothing, and JSON has no way to write them down."""
-    number = float(loader.construct_yaml_float(node))
-    if not math.isfinite(number):
-        raise yaml.constructor.ConstructorError(
-            None, None, "a number must be finite", node.start_mark
-        )
-    return number
-
-
-def _no_nul(loader: _Loader, node: yaml.ScalarNode) -> str:
-    """Text; `"\\0"` in it names no file and no variable, and no person means it."""
-    text = str(loader.construct_scalar(node))
-    if "\0" in text:
-        raise yaml.constructor.ConstructorError(
-            None, None, "a text must not hold NUL", node.start_mark
-        )
-    return text
-
-
-class _Strings(yaml.CBaseLoader):
-    """Every scalar as the text that stands in the file: `1.0` stays `1.0`, `yes` stays `yes`."""
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:float", _finite)
-_Loader.add_constructor("tag:yaml.org,2002:str", _no_nul)
-_Strings.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor(
-    "tag:yaml.org,2002:timestamp",
-    lambda loader, node: loader.construct_scalar(node),  # type: ignore[arg-type]
-)
 
 
 def decode(kind: type[T], value: Any, *, where: str = "value") -> T:
@@ -123,12 +52,12 @@ def parse_yaml(text: str, kind: type[T], *, name: str) -> T:
 
 def load_yaml(text: str, *, name: str) -> Any:
     """YAML text into plain data; one document, safe tags only, no duplicate keys."""
-    return _load(text, _Loader, name)
+    return _load(text, Loader, name)
 
 
 def load_strings(text: str, *, name: str) -> Any:
     """YAML text with every scalar as text, for formats that know no other type."""
-    return _load(text, _Strings, name)
+    return _load(text, Strings, name)
 
 
 def _load(text: str, loader: Any, name: str) -> Any:
@@ -170,34 +99,13 @@ def dump_yaml(value: Any, *, fast: bool = False) -> str:
     return str(
         yaml.dump(
             msgspec.to_builtins(value),
-            Dumper=_FastPlain if fast else _Plain,
+            Dumper=FastPlain if fast else Plain,
             sort_keys=False,
             allow_unicode=True,
             default_flow_style=False,
             width=100,
         )
     )
-
-
-class _Plain(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
-        return True
-
-
-class _FastPlain(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the signature is PyYAML's
-        return True
-
-
-def _text_block(dumper: Any, data: str) -> yaml.ScalarNode:
-    """Text of several lines as a block, which a person can read and edit."""
-    style = "|" if "\n" in data else None
-    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-    return node
-
-
-_Plain.add_representer(str, _text_block)
-_FastPlain.add_representer(str, _text_block)
 
 
 def read_json(path: Path, kind: type[T], *, name: str | None = None) -> T:
