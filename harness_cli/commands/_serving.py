@@ -121,18 +121,30 @@ def job_log(root: Path, name: str, of: str | None) -> Path:
     from harness_cli.errors import UnknownName
     from harness_cli.serving.job_folder import JobFolder
 
+    if of is None:
+        return replica_logs(root, name)[-1]
     folder = JobFolder.of(root, name)
     known = sorted(path.stem for path in folder.path.glob("*.log"))
-    if of is None:
-        live = folder.live()
-        running = {Path(r.log).stem for r in live.replicas} if live is not None else set()
-        replicas = [known_name for known_name in known if known_name.startswith("replica-")]
-        replicas = [name for name in replicas if name in running] or replicas
-        newest = max(replicas, key=lambda name: int(name.rpartition("-")[2]), default=None)
-        of = newest or "supervisor"
     if of not in known:
         raise UnknownName.of("log", of, known)
     return folder.log(of)
+
+
+def replica_logs(root: Path, name: str) -> list[Path]:
+    """The log of every replica of a job, in their order: of those that run where any does, else
+    of those that earlier ones left. The supervisor's where there is none at all."""
+    from harness_cli.errors import UnknownName
+    from harness_cli.serving.job_folder import JobFolder
+
+    folder = JobFolder.of(root, name)
+    live = folder.live()
+    running = {Path(r.log).stem for r in live.replicas} if live is not None else set()
+    known = [path.stem for path in folder.path.glob("replica-*.log")]
+    chosen = [stem for stem in known if stem in running] or known
+    chosen.sort(key=lambda stem: int(stem.rpartition("-")[2]))
+    if not chosen and not folder.log("supervisor").is_file():
+        raise UnknownName.of("log", "supervisor", [])
+    return [folder.log(stem) for stem in chosen or ["supervisor"]]
 
 
 def policy_log(root: Path, name: str | None) -> Path:

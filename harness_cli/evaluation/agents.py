@@ -40,10 +40,12 @@ async def open_agent(
     catalogue: Path | None = None,
     record: Path | None = None,
     replay: Path | None = None,
+    started: bool = False,
 ) -> AsyncIterator[Agent]:
     """The agent of a policy in a harness; what was started is given back at the end.
 
-    `record` keeps every answer in a cassette, `replay` takes every answer from one. Raises
+    `record` keeps every answer in a cassette, `replay` takes every answer from one. `started`: its
+    tool servers are there before the first request, whose time is theirs no more. Raises
     `UnknownName` for a policy, fallback or profile that is not in harness.yaml.
     """
     name, config = project.policy(policy_name)
@@ -64,6 +66,9 @@ async def open_agent(
         executors = open_executors(state, world, catalogue=folder) if kind != "bare" else {}
         for executor in executors.values():
             stack.push_async_callback(executor.close)
+        start = getattr(executors.get("mcp"), "start", None)
+        if started and start is not None:
+            await start()
         yield Agent(
             state=state,
             policy=policy,

@@ -223,6 +223,7 @@ async def _open_policy(
             catalogue=_catalogue(project, plan),
             record=options.record,
             replay=options.replay,
+            started=options.warm_up is not None,
         )
     )
     return agent, responses.id if responses else agent.policy.id, responses

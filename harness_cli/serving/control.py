@@ -15,6 +15,7 @@ from harness_cli.errors import HarnessError, UsageError
 from harness_cli.harness.findings import Finding
 from harness_cli.records.canonical import digest
 from harness_cli.records.config import CheckpointRef
+from harness_cli.records.counting import counted
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.serve_job import Desired, Live, ProcessRef, ServeJob
 from harness_cli.serving.findings import refuse
@@ -67,12 +68,38 @@ def up(project: Project, job: ServeJob) -> tuple[Live, bool]:
 
 
 def _same(folder: JobFolder, live: Live, job: ServeJob) -> Live:
-    if live.digest != digest(msgspec.to_builtins(job)):
+    """What runs, where it is what is asked for. Raises `UsageError` where it is not, or no more."""
+    desired = folder.desired()
+    if desired is None or _without_weights(job) != _without_weights(desired.job):
         raise UsageError(
             f"`{job.name}` is served already, by other settings",
-            hint=f"harness serve switch {job.name}, or harness serve down {job.name}",
+            hint=f"harness serve down {job.name}, then up again",
+        )
+    if moved := _moved(desired, job):
+        weights = f" {job.model}" if job.model != desired.model else ""
+        replicas = f" --replicas {job.replicas}" if job.replicas != desired.replicas else ""
+        raise UsageError(
+            f"`{job.name}` is served already, with {' and '.join(moved)}",
+            hint=f"harness serve switch {job.name}{weights}{replicas}",
         )
     return _until(folder, 1, job.process.ready_s + SLACK_S, lambda: runs(live.supervisor))
+
+
+def _without_weights(job: ServeJob) -> ServeJob:
+    """A job without what `switch` moves while it runs."""
+    return msgspec.structs.replace(job, model="", checkpoint=None, replicas=1)
+
+
+def _moved(desired: Desired, job: ServeJob) -> list[str]:
+    """What runs by now in place of what a job file asks for, in words."""
+    moved = []
+    if job.replicas != desired.replicas:
+        moved.append(f"{counted(desired.replicas, 'replica')} and not {job.replicas}")
+    if job.model != desired.model:
+        moved.append(f"the weights `{desired.model}` and not `{job.model}`")
+    elif job.checkpoint and job.checkpoint.sha256 != desired.checkpoint_sha256:
+        moved.append("weights of another digest")
+    return moved
 
 
 def _wanted(job: ServeJob, *, generation: int) -> Desired:

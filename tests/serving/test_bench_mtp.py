@@ -81,6 +81,31 @@ def test_the_boundary_is_where_p95_stops_gaining_for_good(walls, boundary, word)
     assert word in " ".join(found.advice)
 
 
+def test_a_mean_above_1_alone_does_not_give_mtp_up():
+    """A few slow cases make a P95: its ratio is above 1, its interval holds 1."""
+    put = msgspec.structs.replace
+    ((off,), (on,)) = (runs([9.0], [100], name=n, noise=0.6) for n in ("off", "on"))
+    most = max(q.wall_s for q in on.requests)
+    walls = [q.wall_s * (1.3 if q.wall_s == most else 0.75) for q in on.requests]
+    slower = [put(q, wall_s=w) for q, w in zip(on.requests, walls, strict=True)]
+    found = compare("mtp on", [off], [put(on, requests=tuple(slower))])
+    (level,) = found.levels
+    (ratio,) = [c.wall_p95 for c in level.contrasts]
+    assert ratio.value > 1 > ratio.low
+    assert (level.gain, level.no_better, found.boundary) == ("unclear", True, 1)
+    assert "do not exclude a gain" in found.advice[0]
+    assert "serve without MTP" not in " ".join(found.advice)
+
+
+def test_the_p_of_several_runs_is_no_pick_of_the_least():
+    off = runs([9.0], [100], name="off", repeat=3)
+    on = [*runs([9.0], [100], name="on", malformed=6), *runs([9.0], [100], name="on", repeat=2)]
+    (one,) = [v for v in compare("on", off[:1], on[:1]).validity if v.arm == "on"]
+    (three,) = [v for v in compare("on", off, on).validity if v.arm == "on"]
+    assert one.p == pytest.approx(2 * 0.5**6)
+    assert three.p == pytest.approx(3 * one.p)
+
+
 def test_a_gain_within_the_noise_is_said_to_be_unclear():
     off = runs([9.0], [100], name="off", noise=0.6)
     on = runs([8.95], [100], name="on", noise=0.61)

@@ -7,13 +7,18 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from bench_endpoint import Endpoint, project_at, serving
 
 from harness_cli.errors import UsageError
+from harness_cli.evaluation.agents import open_agent
+from harness_cli.harness.load import load_state
+from harness_cli.records.catalogue import Catalogue
 from harness_cli.serving.bench.arm import Arm, read_bench, resumed, run_arm
 from harness_cli.serving.bench.figures import figures
+from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 
 
@@ -247,3 +252,18 @@ def test_the_command_measures_levels_and_reports_them(tmp_path):
     assert "| configuration |" in page
     for word in ("prefill", "tpot", "inter-token"):
         assert word not in (out + page).lower()
+
+
+def test_a_benchmark_starts_the_tool_servers_before_its_first_request():
+    """However few warm-ups there are, no measured request waits for a server to start."""
+    project = Project.find(Path(__file__).parents[2])
+    state = load_state(project)
+
+    async def starts(started):
+        agent = open_agent(project, state, "builtin", world=Catalogue(snapshot="none"), started=started)
+        async with agent as opened:
+            return dict(opened.executors["mcp"]._starts)
+
+    assert state.mcp
+    assert asyncio.run(starts(started=False)) == {}
+    assert asyncio.run(starts(started=True)) == dict.fromkeys(state.mcp, 1)

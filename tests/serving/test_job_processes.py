@@ -9,15 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from job_bench import ask, end_all, make_project, standin, until
+from typer.testing import CliRunner
 
 from harness_cli.commands._serving import job_log, policy_log
 from harness_cli.errors import BadFile, HarnessError, UnknownName, UsageError
+from harness_cli.main import app
 from harness_cli.records.config import CheckpointRef
 from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.child import rotate
 from harness_cli.serving.control import down, switch, up
 from harness_cli.serving.job_folder import JobFolder, runs
 from harness_cli.serving.jobs import last_words, tail
+from harness_cli.serving.launch import reachable
 from harness_cli.serving.standing import standings
 from harness_cli.store.processes import begun_of
 
@@ -270,3 +273,44 @@ def test_a_state_file_that_was_cut_short_names_the_way_out_and_it_is_one(project
     down(project.root, "engine")
     until(lambda: not runs(live.supervisor) and not runs(live.replicas[0].process))
     assert standings(project.root) == []
+
+
+def test_what_was_switched_is_no_longer_what_the_job_file_asks_for(project):
+    job = standin(replicas=1, router=True)
+    up(project, job)
+    switch(project, "engine", replicas=2)
+    with pytest.raises(UsageError, match="served already, with 2 replicas and not 1") as raised:
+        up(project, job)
+    assert raised.value.hint == "harness serve switch engine --replicas 1"
+    live, fresh = up(project, standin(replicas=2, router=True))
+    assert (fresh, len(live.replicas)) == (False, 2)
+    switch(project, "engine", model="weights-b")
+    with pytest.raises(UsageError, match="weights `weights-b` and not `weights-a`") as raised:
+        up(project, standin(replicas=2, router=True))
+    assert raised.value.hint == "harness serve switch engine weights-a"
+
+
+def test_a_job_on_another_address_says_the_address_it_has(project):
+    live, _ = up(project, standin(host="localhost", router=True))
+    assert live.url.startswith("http://localhost:")
+    assert ask(live.url)[0] == 200
+    assert [reachable(h) for h in ("0.0.0.0", "::", "10.0.0.5", "fd00::5")] == [
+        "127.0.0.1", "127.0.0.1", "10.0.0.5", "[fd00::5]",
+    ]  # fmt: skip
+
+
+def test_the_stats_of_a_job_are_of_every_replica(project):
+    job = standin(replicas=2, router=True)
+    up(project, job)
+    folder = JobFolder.of(project.root, "engine")
+    text = (
+        "[2026-07-30 02:35:01] Decode batch, #running-req: {n}, #token: 10, token usage: 0.00, "
+        "cuda graph: True, gen throughput (token/s): 300.12, #queue-req: 0\n"
+    )
+    for number in (0, 1):
+        folder.log(f"replica-{number}").write_text(text.format(n=number + 1) * 3)
+    folder.log("replica-7").write_text("of an earlier one\n")
+    words = ["serve", "logs", "--stats", "engine", "--json", "-C", str(project.root)]
+    done = CliRunner().invoke(app, words)
+    found = json.loads(done.stdout)["logs"]
+    assert [log["running"]["mean"] for log in found] == [1.0, 2.0]

@@ -34,7 +34,13 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     p95: AcrossRuns | None
     """Wall P95, on / off."""
     gain: Gain
-    """Whether P95 is better: all of the interval below 1, across it or unknown, no better."""
+    """Whether P95 is better: its intervals are all below 1, none of them is below 1 at all, or
+    the cases do not tell."""
+
+    @property
+    def no_better(self) -> bool:
+        """P95 as it was measured is no lower with MTP, whatever the interval says."""
+        return self.p95 is not None and self.p95.mean >= 1
 
 
 class Validity(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +54,8 @@ class Validity(msgspec.Struct, frozen=True, kw_only=True):
     """Cases with a malformed call under this arm alone."""
     cases_lost: int = 0
     p: float | None = None
+    """Of the run that differs most, times the runs that were looked at (Bonferroni): the same
+    cases again are no new ones, so counts of several runs make no test of their own."""
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +82,8 @@ class MtpBench(msgspec.Struct, frozen=True, kw_only=True):
     on: str
     levels: tuple[Level, ...]
     boundary: int | None
-    """The lowest concurrency from which on P95 no longer gains; None where it gained at all."""
+    """The lowest concurrency from which on P95 was measured no lower; None where it was lower up
+    to the highest one."""
     advice: tuple[str, ...]
     validity: tuple[Validity, ...] = ()
     quality: tuple[Quality, ...] = ()
@@ -148,9 +157,9 @@ def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) ->
     ratios = [c.wall_p95 for c in found if c.wall_p95.value is not None]
     gain: Gain = "unclear"
     mean = across_runs([r.value for r in ratios if r.value is not None])
-    if mean is not None and mean.mean >= 1:
+    if ratios and all(r.low is not None and r.low >= 1 for r in ratios):
         gain = "none"
-    elif mean is not None and all(r.high is not None and r.high < 1 for r in ratios):
+    elif ratios and all(r.high is not None and r.high < 1 for r in ratios):
         gain = "gains"
     return Level(
         concurrency=concurrency,
@@ -164,10 +173,10 @@ def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) ->
 
 
 def _boundary(levels: Sequence[Level]) -> int | None:
-    """From the top: the levels that do not gain; a level that may gain ends them."""
+    """From the top: the levels that were no better; one that was better, or unknown, ends them."""
     boundary = None
     for level in reversed(levels):
-        if level.gain != "none":
+        if not level.no_better:
             break
         boundary = level.concurrency
     return boundary
@@ -183,11 +192,11 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
     if len(unknown) == len(levels):
         pass
     elif boundary is None:
-        worse = [f"C={level.concurrency}" for level in levels if level.gain == "none"]
+        worse = [f"C={level.concurrency}" for level in levels if level.no_better]
         beside = f"; no better at {', '.join(worse)} alone: measure those again" if worse else ""
         said.append(f"keep MTP up to C={levels[-1].concurrency}, the highest measured{beside}")
     elif boundary == levels[0].concurrency:
-        said.append("P95 gains nowhere: serve without MTP, or train the head (harness train mtp)")
+        said.append(_nowhere(levels))
     else:
         said += [
             f"from C={boundary} on P95 no longer gains: admit fewer requests to a replica and add "
@@ -204,6 +213,16 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
     return said
 
 
+def _nowhere(levels: Sequence[Level]) -> str:
+    """At no concurrency was P95 lower: whether that is enough to serve without MTP."""
+    if all(level.gain == "none" for level in levels):
+        return "P95 gains nowhere: serve without MTP, or train the head (harness train mtp)"
+    return (
+        "P95 was lower nowhere, but its intervals do not exclude a gain: measure more cases or "
+        "runs before MTP is given up"
+    )
+
+
 def _validity(arm: str, level: Level) -> list[Validity]:
     found = []
     for name, numbers in (("mtp off", level.off), (arm, level.on)):
@@ -216,7 +235,7 @@ def _validity(arm: str, level: Level) -> list[Validity]:
                 malformed=sum(f.malformed_calls for f in numbers),
                 cases_gained=sum(m.gained for m in pairs),
                 cases_lost=sum(m.lost for m in pairs),
-                p=min((m.p for m in pairs), default=None),
+                p=min(1.0, len(pairs) * min(m.p for m in pairs)) if pairs else None,
             )
         )
     return found
