@@ -260,7 +260,9 @@ def test_a_benchmark_starts_the_tool_servers_before_its_first_request():
     state = load_state(project)
 
     async def starts(started):
-        agent = open_agent(project, state, "builtin", world=Catalogue(snapshot="none"), started=started)
+        agent = open_agent(
+            project, state, "builtin", world=Catalogue(snapshot="none"), started=started
+        )
         async with agent as opened:
             return dict(opened.executors["mcp"]._starts)
 
