@@ -8,6 +8,7 @@ import typer
 from harness_cli.commands._completing import policy_names
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
+from harness_cli.commands._serve_sandbox import sandbox
 
 app = typer.Typer(cls=DefaultGroup, rich_markup_mode=None)
 Named = Annotated[
@@ -245,6 +246,9 @@ def switch(
         how=one_of("--how", how, ("weights", "replicas")),
     )
     show_switched(live, as_json=as_json, quiet=quiet)
+
+
+app.command(name="sandbox")(sandbox)
 
 
 @app.command(name="render")

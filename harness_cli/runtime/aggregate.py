@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from harness_cli.harness.memo import Memo
 from harness_cli.records.catalogue import Catalogue, Product
 from harness_cli.records.request import Comment, Request, Room
 
@@ -83,7 +84,7 @@ class Aggregator:
         self, room: Room, world: Catalogue, *, window_s: float = WINDOW_S, largest: int = LARGEST
     ) -> None:
         self._room = room
-        self._names = _names(room, world)
+        self._names = _NAMES.get((world.products,), room.products, lambda: _names(room, world))
         self._window_s = window_s
         self._largest = largest
         self._open: dict[tuple[str | None, str], _Open] = {}
@@ -166,6 +167,10 @@ def request_of(group: Group, base: Request) -> Request:
 def topic_of(text: str) -> str:
     """The first topic whose words occur, else `chat`."""
     return next((name for name, words in TOPICS if words.search(text[:500])), "chat")
+
+
+_NAMES: Memo[list[tuple[str, str]]] = Memo(64)
+"""By products, which stand still while stock and offers of a catalogue move."""
 
 
 def _names(room: Room, world: Catalogue) -> list[tuple[str, str]]:

@@ -1,9 +1,10 @@
 """The simulator as a remote sandbox over HTTP: rollout workers there, rooms and tools here.
 
+    harness serve sandbox [-C DIR] [--port N] [--sessions N] …
     python -m harness_cli.simulator.server [-C DIR] [--port N] [--sessions N] …
 
-Prints one line of JSON with its address and bearer token, then serves until it is ended. It listens
-on loopback alone and answers only requests that carry the token and name this machine.
+The second prints one line of JSON with its address and bearer token. Both serve until they are
+ended, on loopback alone, and answer only requests that carry the token and name this machine.
 
     POST   /v1/sessions                     {seed, group?, rollout?, settings?} → observation
     POST   /v1/sessions/{id}/step           {message} → observation | null, finished, done
@@ -33,7 +34,14 @@ from aiohttp import web
 from harness_cli.errors import HarnessError, UsageError
 from harness_cli.harness.tools import offered
 from harness_cli.simulator.rooms import Rooms, open_rooms
-from harness_cli.simulator.sessions import Bounds, Refused, Session, Sessions, Start
+from harness_cli.simulator.sessions import (
+    Bounds,
+    Refused,
+    Session,
+    Sessions,
+    Start,
+    bounds_of,
+)
 from harness_cli.store.redact import Redactor
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
@@ -61,6 +69,8 @@ class Sandbox:
         self._rooms = rooms
         self._redactor = Redactor.from_environment()
         self._sweeper: asyncio.Task[None] | None = None
+        self.closed = 0
+        """Sessions that were open when serving ended."""
 
     def app(self) -> web.Application:
         """The web application."""
@@ -187,7 +197,7 @@ class Sandbox:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self.sessions.close_all()
+        self.closed = await self.sessions.close_all()
 
 
 async def serve(
@@ -196,12 +206,19 @@ async def serve(
     *,
     ready: Callable[[str], None],
     ended: asyncio.Event | None = None,
-) -> None:
-    """Serve on loopback until a signal, or `ended`; `ready` is told the address."""
+) -> int:
+    """Serve on loopback until a signal, or `ended`; `ready` is told the address.
+
+    Every session is closed then; how many were open. Raises `UsageError` for a port that is taken.
+    """
     runner = web.AppRunner(sandbox.app(), shutdown_timeout=2.0, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, LOOPBACK[0], port).start()
+        try:
+            await web.TCPSite(runner, LOOPBACK[0], port).start()
+        except OSError as exc:
+            hint = "--port 0 takes a free one"
+            raise UsageError(f"port {port} cannot be had: {exc.strerror}", hint=hint) from exc
         ready(f"http://{LOOPBACK[0]}:{runner.addresses[0][1]}")
         stop = ended or asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -211,6 +228,7 @@ async def serve(
         await stop.wait()
     finally:
         await runner.cleanup()
+    return sandbox.closed
 
 
 def token_of(environment: dict[str, str] | None = None) -> str:
@@ -249,28 +267,31 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--step-s", type=float, default=usual.step_s, help="longest action")
     chosen = parser.parse_args(argv)
     try:
-        bounds = msgspec.convert(
-            {
-                "sessions": chosen.sessions,
-                "idle_s": chosen.idle_s,
-                "whole_s": chosen.whole_s,
-                "step_s": chosen.step_s,
-            },
-            Bounds,
+        bounds = bounds_of(
+            sessions=chosen.sessions,
+            idle_s=chosen.idle_s,
+            whole_s=chosen.whole_s,
+            step_s=chosen.step_s,
         )
         rooms = open_rooms(chosen.folder, rev=chosen.harness, rewards=not chosen.no_rewards)
-    except (HarnessError, msgspec.ValidationError) as exc:
-        hint = getattr(exc, "hint", None)
-        sys.stderr.write(f"error: {exc}\n" + (f"hint: {hint}\n" if hint else ""))
-        return 2
+    except HarnessError as exc:
+        return _refused(exc)
     token = token_of()
 
     def ready(url: str) -> None:
         sys.stdout.write(json.dumps({"url": url, "token": token, "pid": os.getpid()}) + "\n")
         sys.stdout.flush()
 
-    asyncio.run(serve(Sandbox(rooms, token, bounds), chosen.port, ready=ready))
+    try:
+        asyncio.run(serve(Sandbox(rooms, token, bounds), chosen.port, ready=ready))
+    except UsageError as exc:
+        return _refused(exc)
     return 0
+
+
+def _refused(exc: HarnessError) -> int:
+    sys.stderr.write(f"error: {exc}\n" + (f"hint: {exc.hint}\n" if exc.hint else ""))
+    return 2
 
 
 if __name__ == "__main__":

@@ -36,6 +36,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """One action with everything that follows from it; beyond it the session is closed."""
 
 
+def bounds_of(**given: float) -> Bounds:
+    """Bounds as someone names them. Raises `UsageError` for one that bounds nothing."""
+    try:
+        return msgspec.convert(given, Bounds)
+    except msgspec.ValidationError as exc:
+        raise UsageError(f"bounds of a sandbox: {exc}", hint="each is above 0") from exc
+
+
 class Refused(HarnessError):
     """A request that the sandbox does not serve; `status` says why, as HTTP has it."""
 
@@ -170,11 +178,13 @@ class Sessions:
         self.expired += len(over)
         return len(over)
 
-    async def close_all(self) -> None:
-        """End every session."""
-        for name in list(self._open):
+    async def close_all(self) -> int:
+        """End every session; how many there were."""
+        names = list(self._open)
+        for name in names:
             await self.close(name)
         await self.rooms.close()
+        return len(names)
 
     def _over(self, session: Session) -> bool:
         now = self._clock()

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 import pytest
@@ -316,35 +316,80 @@ def test_a_sandbox_that_is_not_there_is_an_error_that_says_so():
         asyncio.run(go())
 
 
-def test_the_process_prints_its_address_serves_and_ends_at_a_signal():
-    words = [sys.executable, "-m", "harness_cli.simulator.server", "-C", str(ROOT)]
-    environment = {**os.environ, "HARNESS_SANDBOX_TOKEN": "from-outside"}
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+@contextmanager
+def process(*words, token=None):
+    """A sandbox of its own process, which is killed at the end."""
+    environment = {k: v for k, v in os.environ.items() if k != "HARNESS_SANDBOX_TOKEN"}
+    if token:
+        environment["HARNESS_SANDBOX_TOKEN"] = token
+    started = subprocess.Popen(
+        [sys.executable, *words, "-C", str(ROOT)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
     try:
-        said = json.loads(process.stdout.readline())
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
 
-        async def go():
-            opened = await asked(
-                said["url"],
-                "POST",
-                "/v1/sessions",
-                {"seed": 1, "settings": {"augmented": 1.0}},
-                token="from-outside",
-            )
-            return opened, await asked(said["url"], "GET", "/v1/health", token=None)
 
-        (status, opened), (_, health) = asyncio.run(go())
+async def opened_in(url, token):
+    body = {"seed": 1, "settings": {"augmented": 1.0}}
+    opened = await asked(url, "POST", "/v1/sessions", body, token=token)
+    return opened, await asked(url, "GET", "/v1/health", token=None)
+
+
+def test_the_process_prints_its_address_serves_and_ends_at_a_signal():
+    with process("-m", "harness_cli.simulator.server", token="from-outside") as started:
+        said = json.loads(started.stdout.readline())
+        (status, opened), (_, health) = asyncio.run(opened_in(said["url"], "from-outside"))
         assert status == 201
         assert opened["observation"]["tools"]
         assert health["harness"] == STATE.id
         assert said["url"].startswith("http://127.0.0.1:")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.communicate()
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(20) == 0
+
+
+def test_serve_sandbox_bounds_its_sessions_and_closes_them_at_sigterm():
+    words = ("-m", "harness_cli.main", "serve", "sandbox", "--sessions", "1", "--no-rewards")
+    with process(*words) as started:
+        url = started.stdout.readline().strip()
+        told = started.stderr.readline().strip()
+        name, _, token = told.removeprefix("export ").partition("=")
+        assert name == "HARNESS_SANDBOX_TOKEN"
+        (status, _), (_, health) = asyncio.run(opened_in(url, token))
+        assert (status, health["sessions"], health["most"]) == (201, 1, 1)
+        (full, refused), _ = asyncio.run(opened_in(url, token))
+        assert (full, refused["error"]["type"]) == (429, "full")
+        port = url.rpartition(":")[2]
+        with process(*words, "--port", port) as second:
+            assert second.wait(60) == 2
+            assert f"port {port} cannot be had" in second.stderr.read()
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(20) == 0
+        assert "1 open session was closed" in started.stderr.read()
+        with pytest.raises(aiohttp.ClientConnectorError):
+            asyncio.run(asked(url, "GET", "/v1/health"))
+
+
+def test_serve_sandbox_tells_no_token_that_the_environment_has():
+    words = ("-m", "harness_cli.main", "serve", "sandbox", "--json", "--no-rewards")
+    with process(*words, token="from-outside") as started:
+        said = json.loads(started.stdout.readline())
+        assert said["token"] is None
+        assert asyncio.run(opened_in(said["url"], "from-outside"))[0][0] == 201
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=20)
+        assert started.returncode == 0
+        assert "from-outside" not in out + err
+
+
+def test_serve_sandbox_refuses_bounds_that_bound_nothing():
+    words = ("-m", "harness_cli.main", "serve", "sandbox", "--step", "0")
+    with process(*words) as started:
+        assert started.wait(60) == 2
+        assert "above 0" in started.stderr.read()
 
 
 @pytest.mark.parametrize(

@@ -63,19 +63,22 @@ def arrival_times(
     kick = arrivals.branching * decay
     excess, now = 0.0, 0.0
     """`excess` is λ − μ at `now`."""
+    draw, log, exp = rng.random, math.log, math.exp
+    stirs.append(math.inf)
+    stir = stirs.pop(0)
     while True:
         upper = base + excess
-        after = now + rng.expovariate(upper)
-        if stirs and stirs[0] <= after:
+        after = now - log(1.0 - draw()) / upper  # `rng.expovariate(upper)`
+        if stir <= after:
             # λ jumps up here: the bound holds no further, and the process has no memory of it.
-            excess = excess * math.exp(decay * (now - stirs[0])) + arrivals.stir * decay
-            now = stirs.pop(0)
+            excess = excess * exp(decay * (now - stir)) + arrivals.stir * decay
+            now, stir = stir, stirs.pop(0)
             continue
         if after >= seconds:
             return found
-        excess *= math.exp(decay * (now - after))
+        excess *= exp(decay * (now - after))
         now = after
-        if rng.random() * upper <= base + excess:
+        if draw() * upper <= base + excess:
             found.append(now)
             excess += kick
             if len(found) > MOST:

@@ -5,8 +5,10 @@ do. The same seed gives the same script; the room's state follows from it alone 
 """
 
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from typing import Any, Literal
 
 from harness_cli.records.catalogue import Catalogue, LiveRoom, Promotion
 from harness_cli.simulator.live.arrivals import Arrivals, arrival_times
@@ -63,7 +65,7 @@ class Script:
 
     presented: tuple[Presented, ...]
     windows: tuple[Window, ...]
-    deeds: tuple[Deed, ...]
+    deeds: Sequence[Deed]
 
     def stirs(self, seconds: float) -> list[float]:
         """When something happens that viewers comment on."""
@@ -78,6 +80,27 @@ class Script:
                 break
             last = shown.link
         return last
+
+
+class Deeds(Sequence[Deed]):
+    """What viewers do, each deed drawn when the room comes to it: a short visit needs few."""
+
+    def __init__(self, count: int, drawn: Iterator[Deed]) -> None:
+        self._count, self._drawn = count, drawn
+        self._found: list[Deed] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, at: Any) -> Any:
+        last = self._count if isinstance(at, slice) or at < 0 else min(at + 1, self._count)
+        self._found += islice(self._drawn, max(0, last - len(self._found)))
+        return self._found[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deeds) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def draw_script(
@@ -133,28 +156,37 @@ def _deeds(
     settings: Settings,
     viewers: tuple[str, ...],
     rng: random.Random,
-) -> tuple[Deed, ...]:
+) -> Deeds:
     actions = settings.actions
     weights: dict[Action, float] = {k: getattr(actions, k) for k in ACTIONS}
     if not actions.per_s or not any(weights.values()):
-        return ()
+        return Deeds(0, iter(()))
     rate = Arrivals(base=actions.per_s, branching=0.3)
     times = arrival_times(rate, settings.session_s, rng, happenings=plan.stirs(settings.session_s))
-    total, shelf = sum(weights.values()), len(room.products)
+    return Deeds(len(times), _drawn(plan, times, weights, len(room.products), viewers, rng))
+
+
+def _drawn(
+    plan: Script,
+    times: Sequence[float],
+    weights: Mapping[Action, float],
+    shelf: int,
+    viewers: tuple[str, ...],
+    rng: random.Random,
+) -> Iterator[Deed]:
+    total = sum(weights.values())
     bounds = [
         (kind, sum(list(weights.values())[: n + 1]) / total) for n, kind in enumerate(weights)
     ]
     drawn = rng.random
-    found = []
     for at in times:
         place = drawn()
         kind = next((k for k, bound in bounds if place < bound), bounds[-1][0])
         viewer = viewers[int(drawn() * len(viewers))]
         if kind in ("join", "like"):
-            found.append(Deed(at, viewer, kind))
+            yield Deed(at, viewer, kind)
             continue
         # What is in the host's hand sells best.
         shown = plan.link_at(at) if drawn() < 0.7 else None
         link = shown or int(drawn() * shelf) + 1
-        found.append(Deed(at, viewer, kind, link, 2 if drawn() < 0.15 else 1, drawn()))
-    return tuple(found)
+        yield Deed(at, viewer, kind, link, 2 if drawn() < 0.15 else 1, drawn())
