@@ -12,7 +12,7 @@ from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.gate import Budget
-from harness_cli.models.template_source import TRL
+from harness_cli.models.template_source import is_packaged_template
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.training import DataCard, SftJob
 from harness_cli.store.project import Project
@@ -41,7 +41,7 @@ def export_sft(
     paths = {
         key: str((directory / value).resolve())
         for key, value in given.items()
-        if value and key in PATHS and not value.startswith(TRL)
+        if value and key in PATHS and not is_packaged_template(value)
     }
     named = {k: v for k, v in {**given, **paths}.items() if v is not None}
     job = msgspec.structs.replace(job, **named)

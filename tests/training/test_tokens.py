@@ -21,8 +21,9 @@ from chat_cases import (
 from tokenizers import Tokenizer as Loaded
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from harness_cli.errors import BadFile, MaskError
+from harness_cli.errors import BadFile, MaskError, UnknownName
 from harness_cli.models.chat_template import ChatTemplate
+from harness_cli.models.template_source import template_for
 from harness_cli.training.segments import segments
 from harness_cli.training.tokens import IGNORED, Tokenizer, token_row
 
@@ -208,3 +209,17 @@ def test_the_local_models_tokenizer_takes_a_chatml_training_template(smol):
     assert json.dumps(ONE_CALL[2]["tool_calls"][0]["function"]["arguments"]) in trained(
         tokenizer, row
     )
+
+
+@needs_templates
+def test_the_local_models_tokenizer_takes_our_compact_template(smol, tmp_path):
+    """A tool is a line and no schema; what is trained is calls and reply all the same."""
+    chat, tokenizer = template_for(tmp_path, smol, "harness:compact"), Tokenizer.read(smol)
+    found = segments(chat, ONE_CALL, TOOLS)
+    assert found.method == "marks"
+    row = token_row(tokenizer, found)
+    assert trained(tokenizer, row) == "".join(found.trained())
+    schema = segments(template("qwen2_5_training"), ONE_CALL, TOOLS)
+    assert 2 * len(row.input_ids) < len(token_row(tokenizer, schema).input_ids)
+    with pytest.raises(UnknownName, match="no chat template of ours named `harness:compcat`"):
+        template_for(tmp_path, smol, "harness:compcat")

@@ -5,16 +5,13 @@ and `{% generation %}` around what a policy samples. It is append-only: a conver
 begins with its text so far.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
-from tokenizers.models import BPE
-from tokenizers.trainers import BpeTrainer
+from tokenizers import Tokenizer
 
-END, PAD = "<|im_end|>", "<|endoftext|>"
-SPECIAL = (PAD, "<|im_start|>", END)
+from harness_cli.training.chatml import END, PAD, write_tokenizer
+
 TEMPLATE = """\
 {%- if tools %}
     {{- '<|im_start|>system\\n' }}
@@ -61,27 +58,7 @@ def make_tokenizer(
     folder: Path, *, texts: Iterable[str] = (), vocab: int = 0, template: str = TEMPLATE
 ) -> Path:
     """The tokenizer's files: bytes alone, or a small BPE of `vocab` ids learnt from `texts`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = Tokenizer(BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        vocab_size=max(vocab, 256 + len(SPECIAL)),
-        special_tokens=[AddedToken(t, special=True, normalized=False) for t in SPECIAL],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    made.train_from_iterator(texts, trainer)
-    made.save(str(folder / "tokenizer.json"))
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "eos_token": END,
-        "pad_token": PAD,
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 1_000_000,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    write_tokenizer(folder, texts, template=template, vocabulary=vocab)
     return folder
 
 

@@ -5,7 +5,6 @@
 checkpoint does; `standin-moved` is trained on from that. They say nothing about quality.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
@@ -14,9 +13,7 @@ from typing import Any, Final
 
 import torch
 import transformers
-from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
-from tokenizers.models import BPE
-from tokenizers.trainers import BpeTrainer
+from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 
 from harness_cli.models.checkpoint_head import DraftHead, as_tensors
@@ -25,12 +22,11 @@ from harness_cli.models.mtp_stitch import stitch
 from harness_cli.models.weights_write import write_safetensors
 from harness_cli.records.checkpoint import BaseModel, Checkpoint, ServedAs
 from harness_cli.store.checkpoints import checkpoints_folder, read_checkpoint, register
+from harness_cli.training.chatml import END, FILES, PAD, write_tokenizer
 from harness_cli.training.job_folder import now
 from harness_cli.training.mtp.loss import Batch, mtp_loss
 from harness_cli.training.mtp.standin_text import Dialect, turns
 
-END, PAD = "<|im_end|>", "<|endoftext|>"
-SPECIAL: Final = (PAD, "<|im_start|>", END)
 VOCABULARY: Final = 4096
 CONTEXT: Final = 16_384
 BATCH: Final = 16
@@ -103,32 +99,12 @@ def _make(
 def _tokenizer(folder: Path, source: Path | None, texts: Iterable[str]) -> Tokenizer:
     """A byte-level BPE of all dialects and `texts`, or the source's, and a ChatML template."""
     if source is not None:
-        for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        for name in FILES:
             shutil.copyfile(source / name, folder / name)
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
-    made = Tokenizer(BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=[AddedToken(t, special=True, normalized=False) for t in SPECIAL],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+        return Tokenizer.from_file(str(folder / FILES[0]))
     said = (" ".join(turn) for d in NAMES.values() for turn in islice(turns(d, 0), 200))
-    made.train_from_iterator(chain(said, texts), trainer)
-    made.save(str(folder / "tokenizer.json"))
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "eos_token": END,
-        "pad_token": PAD,
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 1_000_000,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     template = Path(__file__).with_name("standin.j2").read_text(encoding="utf-8")
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    return made
+    return write_tokenizer(folder, chain(said, texts), template=template, vocabulary=VOCABULARY)
 
 
 def _fresh(tokenizer: Tokenizer) -> Any:

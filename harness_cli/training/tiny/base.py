@@ -18,10 +18,11 @@ from typing import Any, Final
 import torch
 from tokenizers import Tokenizer
 
+from harness_cli.training.chatml import END, PAD
 from harness_cli.training.tiny.documents import CHATS, LEVELS, Writer
 from harness_cli.training.tiny.initial import make_model, save_model
 from harness_cli.training.tiny.pieces import FIRST, Encoder
-from harness_cli.training.tiny.tokenizer import END, PAD, make_tokenizer
+from harness_cli.training.tiny.tokenizer import make_tokenizer
 from harness_cli.training.tiny.words import all_words
 
 NEED: Final = 0.8

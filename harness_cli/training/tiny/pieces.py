@@ -5,7 +5,7 @@ from typing import Final
 
 from tokenizers import Tokenizer
 
-from harness_cli.training.tiny.tokenizer import END, START
+from harness_cli.training.chatml import END, START
 
 Piece = tuple[str, float]
 """Text and the weight of its tokens' loss."""
