@@ -1,7 +1,6 @@
 """`harness train … --engine verl|roll`: a job as a folder for another engine, and on its way."""
 
 import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ from harness_cli.records.cluster import Cluster
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.training_job import TrainingJob
+from harness_cli.store.folders import written_whole
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import JobFolder
 
@@ -37,7 +37,6 @@ def scale(
             raise UsageError(f"--{name} is for jobs that train here", hint=f"without --{name}")
     machines = read_cluster(directory, wish.cluster)
     folder = JobFolder.of(project.root, job.name).path / engine
-    shutil.rmtree(folder, ignore_errors=True)
     if engine == "roll":
         _roll(project, job, machines, folder, as_json=as_json)
     else:
@@ -66,12 +65,14 @@ def _verl(
     from harness_cli.training.scale.submit import client_env, submit
     from harness_cli.training.scale.verl_folder import write_verl_job
 
-    made = write_verl_job(project, job, cluster, folder)
+    with written_whole(folder) as part:
+        made = write_verl_job(project, job, cluster, part)
     told: dict[str, Any] = {
         "folder": str(folder),
         "command": list(made.words),
         "environment": client_env(cluster),
         "overrides": list(made.overrides),
+        "left_out_a_round": made.left,
     }
     if not dry_run:
         told["ray"] = submit(folder, cluster, made.words)
@@ -85,6 +86,8 @@ def _verl(
     else:
         line(told["ray"])
         note(f"handed in from {folder}")
+    if made.left:
+        note(f"{made.left} tasks of each round are no whole step: verl leaves out others each time")
     if cluster.model is None:
         note("`model` of the cluster file is not set: the nodes must see the base's own folder")
 
@@ -96,7 +99,9 @@ def _roll(
 
     if not isinstance(job, RlTraining):
         raise UsageError("ROLL is exported to for reinforcement alone", hint="--engine verl")
-    file = write_roll_job(project, job, cluster, folder)
+    with written_whole(folder) as part:
+        name = write_roll_job(project, job, cluster, part, home=folder).name
+    file = folder / name
     words = ["python", str(folder / "start.py")]
     if as_json:
         emit_json({"folder": str(folder), "config": str(file), "command": words})

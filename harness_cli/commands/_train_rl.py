@@ -26,7 +26,7 @@ def draw_figures(
         )
     job = read_json(folder.path / "job.json", RlTraining, name="job.json")
     lines = folder.curve()
-    path = output or folder.path / FIGURES
+    path = folder.path / FIGURES if output is None else output
     write_atomic(path, figures(state.name, lines, job.penalty).encode())
     found = means(lines, job.penalty)
     if as_json:

@@ -2,9 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,16 +11,17 @@ from typing import Any, Final
 import msgspec
 
 from harness_cli.commands._show import emit_json, line, note, table
+from harness_cli.commands._training_behind import start_behind, tail
 from harness_cli.commands._training_progress import step_progress
 from harness_cli.errors import BadFile, HarnessError, UsageError
-from harness_cli.records.checkpoint import Checkpoint
+from harness_cli.records.checkpoint import Checkpoint, ServedAs
 from harness_cli.records.mtp import MtpTraining
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingJob, TrainingState
+from harness_cli.store.checkpoints import checked_name, checkpoints_folder, read_checkpoint
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import (
-    JobFolder,
     job_named,
     jobs,
     live_status,
@@ -36,7 +36,6 @@ KINDS: Final[dict[str, type[TrainingJob]]] = {
 }
 STOP_S: Final = 120.0
 """How long a job may take to finish its step."""
-START_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,10 @@ def train(directory: Path, wish: Wish, *, as_json: bool, quiet: bool) -> None:
     elif wish.gpus is not None:
         from harness_cli.commands._launching import launch
 
+        _plan(project, job, world=wish.gpus)  # a mistake is told once, not by every process
         launch(project, directory / wish.file, job, wish, as_json=as_json)
     elif wish.background and not wish.dry_run:
-        _behind(project, directory, job, wish, as_json=as_json, quiet=quiet)
+        start_behind(project, directory, job, wish, as_json=as_json, quiet=quiet)
     else:
         _here(project, job, wish, as_json=as_json, quiet=quiet)
 
@@ -89,10 +89,11 @@ def _here(project: Project, job: TrainingJob, wish: Wish, *, as_json: bool, quie
     if wish.dry_run:
         _said_plan(project, job, as_json=as_json)
         return
+    before = read_checkpoint(checkpoints_folder(project.root) / checked_name(job.name))
     with step_progress(job.name, quiet=quiet) as observe:
         made = _run(project, job, wish, observe)
     if main_process():
-        _said(made, as_json=as_json, quiet=quiet)
+        _said(made, before, as_json=as_json, quiet=quiet)
 
 
 def _run(project: Project, job: TrainingJob, wish: Wish, observe: Any) -> Checkpoint:
@@ -124,8 +125,8 @@ def _said_plan(project: Project, job: TrainingJob, *, as_json: bool) -> None:
         line(f"{name}: {value}")
 
 
-def _plan(project: Project, job: TrainingJob) -> dict[str, Any]:
-    """What a job reads and how long it is, everything checked."""
+def _plan(project: Project, job: TrainingJob, world: int | None = None) -> dict[str, Any]:
+    """What a job reads and how long it is, everything checked, for so many processes."""
     if isinstance(job, OpdTraining):
         from harness_cli.training.opd_job import plan_opd
 
@@ -141,66 +142,34 @@ def _plan(project: Project, job: TrainingJob) -> dict[str, Any]:
     if isinstance(job, RlTraining):
         from harness_cli.training.rl_plan import plan_rl
 
-        return plan_rl(project, job).told()
+        return plan_rl(project, job, world).told()
     raise UsageError(f"`{job.name}` is no training job")
 
 
-def _said(made: Checkpoint, *, as_json: bool, quiet: bool) -> None:
+def _said(made: Checkpoint, before: Checkpoint | None, *, as_json: bool, quiet: bool) -> None:
+    """What was made; `before` had its name when the command began."""
+    trained = before is None or before.created != made.created or before.digest != made.digest
     if as_json:
-        emit_json({"checkpoint": made})
+        emit_json({"checkpoint": made, "trained": trained})
         return
     line(f"checkpoint:{made.name}")
-    if not quiet:
-        loss = made.metrics.get("loss")
-        measured = "" if loss is None else f", last loss {loss:.4g}"
-        note(f"{made.steps} steps{measured}; digest {made.digest[:16]}")
-        note(f"next: harness eval EVALSET --policy checkpoint:{made.name}")
-
-
-def _behind(
-    project: Project, directory: Path, job: TrainingJob, wish: Wish, *, as_json: bool, quiet: bool
-) -> None:
-    """Start the job as a process of its own that outlives this one."""
-    folder = JobFolder.of(project.root, job.name)
-    folder.path.mkdir(parents=True, exist_ok=True)
-    known = folder.state()
-    if known is not None and live_status(known) == "running":
-        raise UsageError(f"`{job.name}` is running", hint=f"harness train stop {job.name}")
-    words = [sys.executable, "-m", "harness_cli.main", "train", wish.verb]
-    words += [str((directory / wish.file).resolve()), "-C", str(project.root)]
-    words += [f for f, given in (("--resume", wish.resume), ("--again", wish.again)) if given]
-    with folder.log.open("ab") as log:
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=project.root,
-            start_new_session=True,
-        )
-    _wait_until_it_runs(folder, process)
-    if as_json:
-        emit_json({"job": job.name, "pid": process.pid, "log": str(folder.log)})
+    if quiet:
         return
-    line(job.name)
-    if not quiet:
-        note(f"process {process.pid}; harness train status · train logs {job.name} · train stop")
+    if before is not None and not trained:
+        note("it was done already: nothing was trained")
+        for text in _otherwise_served(before.served, made.served):
+            note(text)
+    loss = made.metrics.get("loss")
+    measured = "" if loss is None else f", last loss {loss:.4g}"
+    note(f"{made.steps} steps{measured}; digest {made.digest[:16]}")
+    note(f"next: harness eval EVALSET --policy checkpoint:{made.name}")
 
 
-def _wait_until_it_runs(folder: JobFolder, process: "subprocess.Popen[bytes]") -> None:
-    """Return once its state says so. Raises `HarnessError` with the end of its log otherwise."""
-    end = time.monotonic() + START_S
-    while time.monotonic() < end:
-        state = folder.state()
-        if state is not None and state.pid == process.pid:
-            return
-        ended = process.poll()
-        if ended == 0:
-            return
-        if ended is not None:
-            told = folder.log.read_text("utf-8", "replace").splitlines()[-3:]
-            raise HarnessError(f"`{folder.path.name}` did not start: " + " ".join(told))
-        time.sleep(0.1)
+def _otherwise_served(before: ServedAs, now: ServedAs) -> Iterator[str]:
+    for name in now.__struct_fields__:
+        old, new = getattr(before, name), getattr(now, name)
+        if old != new:
+            yield f"it is served with {name} {new} from now on (was {old})"
 
 
 def show_status(directory: Path, *, as_json: bool, quiet: bool) -> None:
@@ -239,7 +208,7 @@ def show_logs(directory: Path, name: str | None, lines: int, *, as_json: bool, q
     """The end of a job's curve and of its log."""
     folder, state = job_named(Project.find(directory).root, name)
     curve = folder.curve()[-lines:]
-    said = _tail(folder.log, lines)
+    said = tail(folder.log, lines)
     if as_json:
         emit_json({"job": state.name, "metrics": curve, "log": said})
         return
@@ -279,9 +248,3 @@ def _end(state: TrainingState) -> None:
                 return
             time.sleep(0.1)
     raise HarnessError(f"process {state.pid} of `{state.name}` does not end")
-
-
-def _tail(path: Path, count: int) -> list[str]:
-    if not path.is_file():
-        return []
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]

@@ -127,7 +127,9 @@ def study(
     file: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="docs/studies.md.")],
     seed: Annotated[int | None, typer.Option(metavar="N", help="This seed alone.")] = None,
     arm: Annotated[list[str] | None, typer.Option(metavar="ARM", help="Only these arms.")] = None,
-    processes: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds side by side.")] = 2,
+    processes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Families of arms side by side.")
+    ] = 2,
     tables: Annotated[
         bool, typer.Option("--tables", help="Show what there is, run nothing.")
     ] = False,
@@ -166,7 +168,8 @@ def figures(
     """Rewards and lengths of reasoning of an RL job against its steps, as one page."""
     from harness_cli.commands._train_rl import draw_figures
 
-    draw_figures(directory, job, output, as_json=as_json, quiet=quiet)
+    where = output and directory / output
+    draw_figures(directory, job, where, as_json=as_json, quiet=quiet)
 
 
 @app.command()

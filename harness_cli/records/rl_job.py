@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness_cli.records.bounds import AtLeastOne, NotNegative, Positive, Share
+from harness_cli.records.training import Bucket
 from harness_cli.records.training_job import TrainingJob
 
 
@@ -42,6 +43,11 @@ class RlTraining(TrainingJob, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Items of an open split; without one, rooms of the simulator."""
     split: Literal["train", "dev"] = "dev"
     limit: AtLeastOne | None = None
+    tasks: str | None = None
+    """Folder of `harness export rl-tasks`, or its `tasks.jsonl`: of the evalset these items alone.
+    They say `evalset` and `split`, which may then be left out."""
+    buckets: tuple[Bucket, ...] = ()
+    """Of these tasks the ones of such difficulty; all of them when empty."""
     rooms: Rooms = Rooms()
     augmented: Share = 0.5
     """Share of groups under an augmented harness state; 0 trains on the original alone."""

@@ -10,6 +10,7 @@ from harness_cli.records.item import Fact
 from harness_cli.records.request import Request
 
 StudentName = Literal["agent", "tool", "response"]
+Bucket = Literal["unsolved", "hard", "medium", "easy", "solved"]
 
 
 class AcceptedScores(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,7 +163,7 @@ class RlTask(msgspec.Struct, frozen=True, kw_only=True):
     """k that were scored."""
     passed: int
     unscored: int = 0
-    bucket: Literal["unsolved", "hard", "medium", "easy", "solved"]
+    bucket: Bucket
     """0, up to 1/3, up to 2/3, below 1, and 1 of the scored rollouts."""
 
 

@@ -16,9 +16,13 @@ from harness_cli.store.checkpoints import read_checkpoint
 from harness_cli.store.project import Project
 from harness_cli.training.opening import Base
 from harness_cli.training.playing import Playground
+from harness_cli.training.rl_items import with_tasks
 from harness_cli.training.rl_plan import ground_of
 
-FIELDS: Final = ("evalset", "split", "limit", "rooms", "augmented", "recipe", "pool", "at_once")
+FIELDS: Final = (
+    "evalset", "split", "limit", "tasks", "buckets", "rooms", "augmented", "recipe", "pool",
+    "at_once",
+)  # fmt: skip
 """What of an RL job says where it plays."""
 
 
@@ -59,6 +63,7 @@ def open_environment(project: Project, job: OpdTraining, teacher: Base) -> Envir
         rl = msgspec.convert(given, RlTraining)
     except msgspec.ValidationError as exc:
         raise UsageError(f"`environment` of `{job.name}`: {exc}") from exc
+    rl = with_tasks(project, rl)
     ground, made_of = ground_of(project, rl)
     return Environment(rl, ground, made_of)
 

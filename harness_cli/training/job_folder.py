@@ -270,6 +270,9 @@ def job_digest(job: TrainingJob) -> str:
     kept = msgspec.to_builtins(job)
     for name in ("save_every", "keep", "served", "measured_by"):
         kept.pop(name)
+    for name in ("tasks", "buckets"):  # fields that came later: a job without them is what it was
+        if not kept.get(name):
+            kept.pop(name, None)
     return digest(kept)
 
 

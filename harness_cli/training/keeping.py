@@ -4,13 +4,15 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from harness_cli.errors import HarnessError
+from harness_cli.records.canonical import write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import TrainingJob
-from harness_cli.store.checkpoints import checkpoints_folder, read_checkpoint, register
+from harness_cli.store.checkpoints import RECORD, checkpoints_folder, read_checkpoint, register
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.training.job_folder import (
@@ -19,6 +21,7 @@ from harness_cli.training.job_folder import (
     disk_is_full,
     forget,
     job_digest,
+    main_process,
     now,
     refuse_other,
     stopping,
@@ -56,38 +59,47 @@ def in_turn(
         if again:
             forget(folder)
             also_forget(folder.path)
-        done = registered(project, made.base, job, made.files, resume=resume, again=again)
+        done = registered(project, made, job, resume=resume, again=again)
         if done is not None:
             return done
         return train(folder, refuse_other(folder, job, made.digest, resume=resume))
 
 
 def registered(
-    project: Project,
-    base: Base,
-    job: TrainingJob,
-    data: Mapping[str, str],
-    *,
-    resume: bool,
-    again: bool,
+    project: Project, made: Made, job: TrainingJob, *, resume: bool, again: bool
 ) -> Checkpoint | None:
-    """The checkpoint of this very job on this very data, where it is done already and `resume` is.
+    """The checkpoint of this very job on this very data, where it is done already and `resume` is;
+    what the job says of how it is served and measured goes into its record.
 
     None where there is something to train. Raises `HarnessError` where a checkpoint has the name
     and nobody said `again`: it may be what serves.
     """
-    record = read_checkpoint(checkpoints_folder(project.root) / job.name)
+    folder = checkpoints_folder(project.root) / job.name
+    record = read_checkpoint(folder)
     if record is None or again:
         return None
     made_of = (record.job_sha256, record.data, record.base)
-    same = made_of == (job_digest(job), dict(data), base.named)
+    same = made_of == (job_digest(job), dict(made.files), made.base.named)
     if same and resume:
-        return record
+        return _as_the_job_says(folder, record, job)
     of = "this job" if same else "another job or other data"
     raise HarnessError(
         f"there is a checkpoint `{job.name}` already, of {of} ({record.digest[:12]})",
         hint="--again trains it anew and replaces it, or give the job another name",
     )
+
+
+def _as_the_job_says(folder: Path, record: Checkpoint, job: TrainingJob) -> Checkpoint:
+    """The record with the settings that decide no weight as the job has them now."""
+    now_said = msgspec.structs.replace(record, served=job.served, job=_plain(job))
+    if now_said != record and main_process():
+        write_json(folder / RECORD, now_said)
+    return now_said
+
+
+def _plain(job: TrainingJob) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(job))
+    return found
 
 
 def record_of(
@@ -111,7 +123,7 @@ def record_of(
         teacher=None if teacher is None else teacher.named,
         data=dict(data),
         job_sha256=job_digest(job),
-        job=msgspec.json.decode(msgspec.json.encode(job)),
+        job=_plain(job),
         seed=job.seed,
         steps=steps,
         metrics=dict(metrics),

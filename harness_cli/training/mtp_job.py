@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness_cli.errors import BadFile, HarnessError, Interrupted, UsageError
+from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.models.mtp_layout import head_tensors, layout_of, policy_tensors
 from harness_cli.models.mtp_stitch import read_source
 from harness_cli.models.weights import config_of, digest_of, read_weights
@@ -30,6 +30,7 @@ from harness_cli.training.job_folder import (
 )
 from harness_cli.training.keeping import Made, in_turn, keep
 from harness_cli.training.leaks import refuse_leaking_texts
+from harness_cli.training.one_job import saying_how_it_ends
 from harness_cli.training.opening import Base, check_job, open_base, open_tools, require_extra
 from harness_cli.training.prompts import read_prompts
 
@@ -188,14 +189,8 @@ def _trained(
     running = Running.begin(
         folder, plan.job, "mtp", steps=plan.steps, data_sha256=digest(plan.data)
     )
-    try:
+    with saying_how_it_ends(running):
         made = arms.trained(plan, folder, running, step, observe)
-    except Interrupted:
-        running.ended("stopped")
-        raise
-    except Exception as exc:
-        running.ended("failed", error=f"{type(exc).__name__}: {exc}")
-        raise
     return keep(project, running, made.record, made.write)
 
 

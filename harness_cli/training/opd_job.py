@@ -10,24 +10,20 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.records.canonical import digest, write_json
+from harness_cli.records.canonical import digest
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import OpdTraining
 from harness_cli.store.project import Project
 from harness_cli.training.environment import Environment, open_environment
-from harness_cli.training.job_folder import (
-    Following,
-    JobFolder,
-    Running,
-    main_process,
-)
-from harness_cli.training.keeping import Made, in_turn, keep, record_of
+from harness_cli.training.job_folder import JobFolder
 from harness_cli.training.leaks import refuse_leaking_texts
+from harness_cli.training.one_job import Work, run_work
 from harness_cli.training.opening import (
     Base,
     check_job,
@@ -40,7 +36,7 @@ from harness_cli.training.prompts import Prompt, read_prompts
 
 if TYPE_CHECKING:
     from harness_cli.models.chat_template import ChatTemplate
-    from harness_cli.training.local_trainer import Observe
+    from harness_cli.training.local_trainer import Observe, Student, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,74 +122,29 @@ def run_opd(
     again: bool = False,
     observe: "Observe | None" = None,
 ) -> Checkpoint:
-    """Distil, and register what comes of it; `resume` and `again` as in `run_sft`."""
+    """Distil, and register what comes of it; `resume` and `again` as in `run_work`."""
     plan = plan_opd(project, job)
     data = {**plan.files, "teacher": plan.teacher.named.digest}
-    if not main_process():
-        return _followed(plan, JobFolder.of(project.root, job.name), data, resume=resume)
-    return in_turn(
-        project,
-        "opd",
-        job,
-        Made(plan.base, data, digest(data)),
-        lambda folder, step: _trained(project, plan, folder, step, data, observe),
-        resume=resume,
-        again=again,
-    )
-
-
-def _trained(
-    project: Project,
-    plan: OpdPlan,
-    folder: JobFolder,
-    step: int,
-    data: dict[str, str],
-    observe: "Observe | None",
-) -> Checkpoint:
-    from harness_cli.training import local_trainer, opd_trainer
-
-    job = plan.job
-    folder.prune_states(job.keep)
-    folder.cut_curve(step)
-    student = local_trainer.open_student(job, plan.base.folder, plan.template)
-    running = Running.begin(folder, job, "opd", steps=plan.steps, data_sha256=digest(data))
-    watch = local_trainer.Watch(running, job, observe)
-    write_json(folder.path / "job.json", job)
-    with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
-        local_trainer.train(trainer, watch, running, step)
-        return keep(
-            project,
-            running,
-            _record(plan, data, watch.last),
-            lambda target: local_trainer.write_model(trainer, student, job, target),
-        )
-
-
-def _followed(
-    plan: OpdPlan, folder: JobFolder, data: dict[str, str], *, resume: bool
-) -> Checkpoint:
-    """A process beside the first: it samples and trains its part and writes nothing."""
-    from harness_cli.training import local_trainer, opd_trainer
-
-    saved = folder.saved_steps() if resume else []
-    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
-    running = Following.of(folder, plan.job, "opd")
-    watch = local_trainer.Watch(running, plan.job, None)
-    with opd_trainer.make_trainer(plan, folder, student, watch) as trainer:
-        local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
-    return _record(plan, data, watch.last)
-
-
-def _record(plan: OpdPlan, data: dict[str, str], metrics: dict[str, float]) -> Checkpoint:
-    return record_of(
-        plan.job,
-        "opd",
-        plan.base,
-        data,
+    work = Work(
+        verb="opd",
+        job=job,
+        base=plan.base,
+        template=plan.template,
+        data=data,
+        digest=digest(data),
         steps=plan.steps,
-        metrics=metrics,
         teacher=plan.teacher,
+        trainer=lambda *given: _trainer(plan, *given),
     )
+    return run_work(project, work, resume=resume, again=again, observe=observe)
+
+
+def _trainer(
+    plan: OpdPlan, folder: JobFolder, student: "Student", watch: "Watch"
+) -> AbstractContextManager[Any]:
+    from harness_cli.training.opd_trainer import make_trainer
+
+    return make_trainer(plan, folder, student, watch)
 
 
 def _steps(job: OpdTraining, prompts: int) -> int:

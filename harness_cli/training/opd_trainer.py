@@ -29,6 +29,7 @@ from harness_cli.training.local_trainer import (
 )
 from harness_cli.training.playing import Place
 from harness_cli.training.rollouts import Rollout, rollout_of
+from harness_cli.training.task_order import TaskOrder
 
 if TYPE_CHECKING:
     from harness_cli.training.environment import Environment
@@ -42,7 +43,7 @@ def make_trainer(
     """The trainer of a plan; what its rollouts opened is given back at the end."""
     given = _common(plan, folder, student, watch)
     if plan.environment is None:
-        yield DistillationTrainer(**given)
+        yield PromptTrainer(**given)
         return
     player = Player(plan.environment, student, plan.base.named.digest)
     try:
@@ -105,7 +106,23 @@ class Player:
         return str(self.student.tokenizer.decode(list(ids), skip_special_tokens=False))
 
 
-class AgenticTrainer(DistillationTrainer):  # type: ignore[misc]
+class PromptTrainer(DistillationTrainer):  # type: ignore[misc]
+    """Distillation on prompts, every one of which is read."""
+
+    def _get_train_sampler(self, dataset: Any = None) -> TaskOrder:
+        """TRL's order of prompts, but that it leaves out none and goes on where a job does."""
+        args = self.args
+        micro = args.per_device_train_batch_size * self.accelerator.num_processes
+        return TaskOrder(
+            len(self.train_dataset if dataset is None else dataset),
+            each=micro * args.gradient_accumulation_steps,
+            repeats=args.gradient_accumulation_steps,
+            seed=args.seed,
+            done=lambda: int(self.state.global_step),
+        )
+
+
+class AgenticTrainer(PromptTrainer):
     """Distillation on the student's own rollouts by the runtime, policy tokens alone."""
 
     def __init__(self, player: Player, **given: Any) -> None:

@@ -38,5 +38,11 @@ RL_TASKS = """\
 A line of `tasks.jsonl` is one interaction task: the `request` goes to the simulator or the runtime,
 `facts`, `skills` and `tools` are for rewards and never for the policy. `bucket` is the difficulty
 for the policy that was measured: `passed` of `rollouts` scored ones. A group whose rollouts all
-fail or all pass has no advantage, so train on `hard`, `medium` and `easy` first.
+fail or all pass has no advantage, so train on `hard`, `medium` and `easy` first:
+
+```yaml
+# a job of harness train rl, here or with --engine verl|roll
+tasks: FOLDER                    # this folder, relative to the project; it says evalset and split
+buckets: [hard, medium, easy]
+```
 """

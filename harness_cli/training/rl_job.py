@@ -7,29 +7,26 @@ next weights ◀── GSPO by segment over the rows of tokens ◀┘
 
 import math
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_cli.models.checkpoint import CheckpointPolicy
-from harness_cli.records.canonical import digest, write_atomic, write_json
+from harness_cli.records.canonical import digest, write_atomic
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.config import PolicyConfig
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.store.project import Project
-from harness_cli.training.collecting import ROLLOUTS, Collector, cut_lines
-from harness_cli.training.job_folder import (
-    Following,
-    JobFolder,
-    Running,
-    main_process,
-)
-from harness_cli.training.keeping import Made, in_turn, keep, record_of, registered
+from harness_cli.training.collecting import Collector, cut_lines
+from harness_cli.training.job_folder import JobFolder, main_process
+from harness_cli.training.one_job import Work, run_work
 from harness_cli.training.rl_figures import FIGURES, figures
 from harness_cli.training.rl_plan import RlPlan, plan_rl
 
 if TYPE_CHECKING:
-    from harness_cli.training.local_trainer import Observe, Watch
+    from harness_cli.training.local_trainer import Observe, Student, Watch
+    from harness_cli.training.rl_trainer import HatTrainer
 
 
 def run_rl(
@@ -40,74 +37,39 @@ def run_rl(
     again: bool = False,
     observe: "Observe | None" = None,
 ) -> Checkpoint:
-    """Train, and register what comes of it; `resume` and `again` as in `run_sft`.
+    """Train, and register what comes of it; `resume` and `again` as in `run_work`.
 
     Not to be called from a running event loop: rollouts have one of their own.
     """
     plan = plan_rl(project, job)
-    if not main_process():
-        known = registered(project, plan.base, job, plan.data, resume=resume, again=again)
-        return known or _followed(plan, JobFolder.of(project.root, job.name), resume=resume)
-    return in_turn(
-        project,
-        "rl",
-        job,
-        Made(plan.base, plan.data, digest(plan.data)),
-        lambda folder, step: _trained(project, plan, folder, step, observe),
-        resume=resume,
-        again=again,
-        also_forget=lambda path: (path / ROLLOUTS).unlink(missing_ok=True),
+    work = Work(
+        verb="rl",
+        job=plan.job,
+        base=plan.base,
+        template=plan.template,
+        data=plan.data,
+        digest=digest(plan.data),
+        steps=plan.shape.steps,
+        trainer=lambda *given: _opened(plan, *given),
+        rewound=cut_lines,
     )
+    return run_work(project, work, resume=resume, again=again, observe=observe)
 
 
-def _trained(
-    project: Project, plan: RlPlan, folder: JobFolder, step: int, observe: "Observe | None"
-) -> Checkpoint:
-    from harness_cli.training import local_trainer
-
-    job = plan.job
-    folder.prune_states(job.keep)
-    folder.cut_curve(step)
-    cut_lines(folder.path, step)
-    student = local_trainer.open_student(job, plan.base.folder, plan.template)
-    write_json(folder.path / "job.json", job)
-    running = Running.begin(
-        folder, job, "rl", steps=plan.shape.steps, data_sha256=digest(plan.data)
-    )
-    watch = local_trainer.Watch(running, job, observe)
+@contextmanager
+def _opened(
+    plan: RlPlan, folder: JobFolder, student: "Student", watch: "Watch"
+) -> "Iterator[HatTrainer]":
+    """The trainer; at the end its rollouts' holdings are given back and the figures are drawn."""
     trainer = make_trainer(plan, folder, student, watch)
     try:
-        local_trainer.train(trainer, watch, running, step)
+        yield trainer
     finally:
         trainer.hat.collector.close()
-        with suppress(OSError):  # a full disk has been told of by then
-            drawn = figures(job.name, folder.curve(), job.penalty)
-            write_atomic(folder.path / FIGURES, drawn.encode())
-    return keep(
-        project,
-        running,
-        _record(plan, watch),
-        lambda target: local_trainer.write_model(trainer, student, job, target),
-    )
-
-
-def _followed(plan: RlPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
-    """A process beside the first: it rolls out and trains its part, and writes nothing.
-
-    The record it gives back is of what it trained; the first process registers the checkpoint.
-    """
-    from harness_cli.training import local_trainer
-
-    saved = folder.saved_steps() if resume else []
-    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
-    running = Following.of(folder, plan.job, "rl")
-    watch = local_trainer.Watch(running, plan.job, None)
-    trainer = make_trainer(plan, folder, student, watch)
-    try:
-        local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
-    finally:
-        trainer.hat.collector.close()
-    return _record(plan, watch)
+        if main_process():
+            with suppress(OSError):  # a full disk has been told of by then
+                drawn = figures(plan.job.name, folder.curve(), plan.job.penalty)
+                write_atomic(folder.path / FIGURES, drawn.encode())
 
 
 def make_trainer(plan: RlPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:
@@ -185,9 +147,3 @@ def _frozen(model: Any) -> Any:
 def _made(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _record(plan: RlPlan, watch: "Watch") -> Checkpoint:
-    return record_of(
-        plan.job, "rl", plan.base, plan.data, steps=plan.shape.steps, metrics=watch.last
-    )

@@ -2,13 +2,13 @@
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from harness_cli.errors import UsageError
-from harness_cli.evaluation.evalsets import Evalset, load_evalset, tool_names
+from harness_cli.evaluation.evalsets import tool_names
 from harness_cli.harness.load import load_state
 from harness_cli.harness.roles import role_problems
 from harness_cli.judges.rewards.judge import RuleRewards
@@ -17,15 +17,14 @@ from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import digest
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
-from harness_cli.records.run import EvalsetRef
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.live.shop import open_shop
 from harness_cli.simulator.live.states import Draws, augmented_by
 from harness_cli.store.project import Project
 from harness_cli.training.leaks import refuse_leaking_texts, words_of
-from harness_cli.training.measured import refuse_measuring
 from harness_cli.training.opening import Base, check_job, open_base, open_tools, require_extra
 from harness_cli.training.playing import Ground, ItemsGround, Playground, RoomsGround
+from harness_cli.training.rl_items import open_items, with_tasks
 
 if TYPE_CHECKING:
     from harness_cli.judges.base import Judge
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
 ONCE: Final = (
     "every rollout is used once, before an update: all ratios are 1 and the clip never acts; "
     "`updates` or `passes` above 1 make them move"
+)
+LEFT: Final = (
+    "{tasks} tasks are no multiple of {groups} groups: the last {left} of a round begin the next, "
+    "none is left out"
 )
 
 
@@ -84,6 +87,7 @@ class RlPlan:
             "trains": "all weights" if job.lora is None else f"adapters of rank {job.lora.r}",
             "tasks": len(self.ground.tasks),
             "from": job.evalset or "live rooms",
+            **({"of the tasks": _tasks_told(job)} if job.tasks else {}),
             "under augmented states": f"{job.augmented:.0%} of groups",
             "rewards": self.judge.id,
             "iterations": shape.iterations,
@@ -95,24 +99,32 @@ class RlPlan:
         }
 
 
-def plan_rl(project: Project, job: RlTraining) -> RlPlan:
-    """Check a job and what it names; nothing is written and no weight is loaded.
+def plan_rl(project: Project, job: RlTraining, world: int | None = None) -> RlPlan:
+    """Check a job and what it names; nothing is written and no weight is loaded. `world` is the
+    number of processes, where it is not that of this one's surroundings.
 
     Raises `UsageError` for sampling that ratios cannot be made of, for a reward judge that sits in
     the final panel, for items that measure.
     """
     require_extra("`harness train rl`")
     check_job(job)
+    job = with_tasks(project, job)
     _check_numbers(job)
     notes = [*_role_notes(project, job)]
     base = open_base(project, job.base)
     template, _ = open_tools(project, job, base)
     ground, data = ground_of(project, job)
-    shape = shape_of(job, len(ground.tasks))
+    shape = shape_of(job, len(ground.tasks), world)
     if shape.every == 1:
         notes.append(ONCE)
+    if left := len(ground.tasks) % job.groups:
+        notes.append(LEFT.format(tasks=len(ground.tasks), groups=job.groups, left=left))
     judge = reward_judge(project, job.reward_judge)
     return RlPlan(job, base, template, ground, judge, shape, data, tuple(notes))
+
+
+def _tasks_told(job: RlTraining) -> str:
+    return f"{job.tasks} ({', '.join(job.buckets) or 'all of them'})"
 
 
 def shape_of(job: RlTraining, tasks: int, world: int | None = None) -> Shape:
@@ -136,7 +148,7 @@ def shape_of(job: RlTraining, tasks: int, world: int | None = None) -> Shape:
     each = sampled // job.updates // processes
     batch = next(n for n in range(min(job.batch, each), 0, -1) if each % n == 0)
     every = job.updates * job.passes
-    steps = job.steps or max(1, math.ceil(job.epochs * (tasks // job.groups))) * every
+    steps = job.steps or max(1, math.ceil(job.epochs * tasks / job.groups)) * every
     if steps % every:
         raise UsageError(
             f"{steps} steps are no whole number of iterations of {every} steps",
@@ -194,7 +206,8 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
         seeds = range(job.rooms.first, job.rooms.first + job.rooms.tasks)
         made_of |= {"rooms": digest(job.rooms), "catalogue": shop.world.digest}
         return RoomsGround(shop, draws, settings, seeds, job.augmented), made_of
-    evalset = _open_items(project, job, tool_names(state))
+    opened = open_items(project, job, tool_names(state))
+    evalset = opened.evalset
     items = {item.id: item for item in evalset.items}
     texts = ((name, "\n".join(words_of(item.request))) for name, item in items.items())
     refuse_leaking_texts(project, texts, job.measured_by)
@@ -208,7 +221,9 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
         pool=job.pool,
         seed=job.seed,
     )
-    made_of |= {f"evalset {job.evalset} {job.split}": evalset.ref.digest}
+    made_of |= opened.made_of
+    if job.served.pipeline != "default":  # rollouts are rendered by it
+        made_of["pipeline"] = job.served.pipeline
     return ItemsGround(ground, items, job.augmented), made_of
 
 
@@ -217,14 +232,3 @@ def _room_settings(job: RlTraining) -> Settings:
         return msgspec.convert(job.rooms.settings, Settings)
     except msgspec.ValidationError as exc:
         raise UsageError(f"`rooms.settings` of `{job.name}`: {exc}") from exc
-
-
-def _open_items(project: Project, job: RlTraining, tools: Any) -> Evalset:
-    refuse_measuring(project, EvalsetRef(name=job.evalset, split=job.split, digest="", n=0))
-    evalset = load_evalset(project, job.evalset, split=job.split, tools=tools)
-    if evalset.states is not None:
-        raise UsageError(
-            f"`{job.evalset}` runs under states of its own",
-            hint=f"name its items' evalset, `{evalset.header.items_of}`, and `augmented: 1`",
-        )
-    return replace(evalset, items=evalset.items.first(job.limit))

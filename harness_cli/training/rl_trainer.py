@@ -29,6 +29,7 @@ from harness_cli.training.rl_iteration import (
     fingerprint,
     shared_of,
 )
+from harness_cli.training.task_order import TaskOrder
 
 GAP: Final = 0.5
 """Mean difference of log-probabilities between sampler and trainer at which a job ends: more than
@@ -47,6 +48,19 @@ class HatTrainer(GRPOTrainer):  # type: ignore[misc]
             reward_funcs=[column_of(name) for name in COLUMNS],
             rollout_func=self._roll,
             **given,
+        )
+
+    def _get_train_sampler(self, dataset: Any = None) -> TaskOrder:
+        """TRL's order of tasks, but that it leaves out none and goes on where a job does."""
+        repeats = self.num_iterations * self.args.steps_per_generation
+        every = max(1, repeats // self.args.gradient_accumulation_steps)
+        return TaskOrder(
+            len(self.train_dataset if dataset is None else dataset),
+            each=self.args.generation_batch_size // self.num_generations,
+            copies=self.num_generations,
+            repeats=repeats,
+            seed=self.args.seed,
+            done=lambda: int(self.state.global_step) // every,
         )
 
     def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:  # noqa: ARG002

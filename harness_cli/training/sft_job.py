@@ -7,23 +7,18 @@ The loss is the mean over every trained token of a step, the accumulated batches
 
 import math
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness_cli.errors import HarnessError
-from harness_cli.records.canonical import write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import SftTraining
 from harness_cli.store.project import Project
-from harness_cli.training.job_folder import (
-    Following,
-    JobFolder,
-    Running,
-    main_process,
-)
-from harness_cli.training.keeping import Made, in_turn, keep, record_of
+from harness_cli.training.job_folder import JobFolder
 from harness_cli.training.leaks import refuse_leaks
 from harness_cli.training.masking import Tools
+from harness_cli.training.one_job import Work, run_work
 from harness_cli.training.opening import (
     Base,
     check_job,
@@ -95,24 +90,19 @@ def run_sft(
     again: bool = False,
     observe: "Observe | None" = None,
 ) -> Checkpoint:
-    """Train, and register what comes of it.
-
-    `resume` goes on from the newest state, and gives the checkpoint of a job that is done already;
-    `again` forgets the states of an earlier try. Raises `HarnessError` where there are some and
-    neither is said, `Stale` where they are another job's.
-    """
+    """Train, and register what comes of it; `resume` and `again` as in `run_work`."""
     plan = plan_sft(project, job)
-    if not main_process():
-        return _followed(plan, JobFolder.of(project.root, job.name), resume=resume)
-    return in_turn(
-        project,
-        "sft",
-        job,
-        Made(plan.base, plan.rows.files, plan.rows.digest),
-        lambda folder, step: _trained(project, plan, folder, step, observe),
-        resume=resume,
-        again=again,
+    work = Work(
+        verb="sft",
+        job=job,
+        base=plan.base,
+        template=plan.template,
+        data=plan.rows.files,
+        digest=plan.rows.digest,
+        steps=plan.steps,
+        trainer=lambda *given: nullcontext(make_trainer(plan, *given)),
     )
+    return run_work(project, work, resume=resume, again=again, observe=observe)
 
 
 def _rows(project: Project, job: SftTraining, base: Base, tools: Tools) -> TrainingRows:
@@ -124,41 +114,6 @@ def _rows(project: Project, job: SftTraining, base: Base, tools: Tools) -> Train
         max_tokens=job.max_tokens,
         vocabulary=vocabulary_of(base.folder),
     )
-
-
-def _trained(
-    project: Project, plan: SftPlan, folder: JobFolder, step: int, observe: "Observe | None"
-) -> Checkpoint:
-    from harness_cli.training import local_trainer
-
-    job = plan.job
-    folder.prune_states(job.keep)
-    folder.cut_curve(step)
-    student = local_trainer.open_student(job, plan.base.folder, plan.template)
-    running = Running.begin(folder, job, "sft", steps=plan.steps, data_sha256=plan.rows.digest)
-    write_json(folder.path / "job.json", job)
-    watch = local_trainer.Watch(running, job, observe)
-    trainer = make_trainer(plan, folder, student, watch)
-    local_trainer.train(trainer, watch, running, step)
-    return keep(
-        project,
-        running,
-        _record(plan, watch),
-        lambda target: local_trainer.write_model(trainer, student, job, target),
-    )
-
-
-def _followed(plan: SftPlan, folder: JobFolder, *, resume: bool) -> Checkpoint:
-    """A process beside the first: it trains its part and writes nothing."""
-    from harness_cli.training import local_trainer
-
-    saved = folder.saved_steps() if resume else []
-    student = local_trainer.open_student(plan.job, plan.base.folder, plan.template)
-    running = Following.of(folder, plan.job, "sft")
-    watch = local_trainer.Watch(running, plan.job, None)
-    trainer = make_trainer(plan, folder, student, watch)
-    local_trainer.train(trainer, watch, running, saved[-1] if saved else 0)
-    return _record(plan, watch)
 
 
 def make_trainer(plan: SftPlan, folder: JobFolder, student: Any, watch: "Watch | None") -> Any:
@@ -189,8 +144,3 @@ def make_trainer(plan: SftPlan, folder: JobFolder, student: Any, watch: "Watch |
     if kept != len(plan.rows.rows):
         raise HarnessError(f"the trainer dropped {len(plan.rows.rows) - kept} rows of the data")
     return trainer
-
-
-def _record(plan: SftPlan, watch: "Watch") -> Checkpoint:
-    rows = plan.rows
-    return record_of(plan.job, "sft", plan.base, rows.files, steps=plan.steps, metrics=watch.last)

@@ -150,6 +150,21 @@ def test_rollouts_of_a_group_share_request_and_state_and_every_iteration_has_new
     assert len({line.policy_id for line in lines}) == 2
 
 
+def test_figures_are_written_beside_the_project_wherever_the_command_is_given(
+    shop, done, tmp_path, monkeypatch
+):
+    from typer.testing import CliRunner
+
+    from harness_cli.commands.train import app
+
+    monkeypatch.chdir(tmp_path)
+    words = ["figures", "whole", "-o", "drawn/figures.html", "-C", str(shop.root), "--quiet"]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert "RL diagnostics" in (shop.root / "drawn/figures.html").read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_next_rollout_was_sampled_with_the_weights_of_the_last_update(shop):
     """Recorded log-probabilities are those of the weights that were current, and not of others."""
     seen = []

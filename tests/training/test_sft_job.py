@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM
 
 from harness_cli.errors import BadFile, HarnessError, Interrupted, Stale, UnknownName, UsageError
 from harness_cli.models.checkpoint import open_checkpoint
+from harness_cli.records.checkpoint import ServedAs
 from harness_cli.records.training_job import Lora
 from harness_cli.store.checkpoints import (
     checkpoint_policy,
@@ -218,6 +219,31 @@ def test_a_job_that_is_done_is_not_done_again_and_not_replaced_unasked(shop, str
         run_sft(shop, sft("straight", lr=0.5), resume=True)
     again = run_sft(shop, sft("straight"), again=True)
     assert again.digest == made.digest
+
+
+def test_what_changes_only_how_it_is_served_goes_into_the_record_of_a_job_that_is_done(shop):
+    first = run_sft(shop, sft("served", steps=1))
+    changed = sft("served", steps=1, served=ServedAs(max_tokens=9, temperature=0.0), keep=1)
+    again = run_sft(shop, changed, resume=True)
+    assert (again.digest, again.created) == (first.digest, first.created)
+    assert (again.served.max_tokens, again.served.temperature) == (9, 0.0)
+    assert (again.job["served"]["max_tokens"], again.job["keep"]) == (9, 1)
+    assert read_checkpoint(find_checkpoint(shop.root, "served")) == again
+    assert checkpoint_policy(shop.root, "served").max_tokens == 9
+
+
+def test_a_job_that_fails_while_its_trainer_is_built_has_failed(shop):
+    """Not `stale`: nobody killed it. Here the folder of its states is a file."""
+    folder = JobFolder.of(shop.root, "unbuilt")
+    folder.path.mkdir(parents=True)
+    folder.steps.write_text("")
+    with pytest.raises(FileExistsError):
+        run_sft(shop, sft("unbuilt", steps=1))
+    state = folder.state()
+    assert (state.status, live_status(state)) == ("failed", "failed")
+    assert "FileExistsError" in state.error
+    folder.steps.unlink()
+    assert run_sft(shop, sft("unbuilt", steps=1)).steps == 1
 
 
 def test_a_state_that_was_cut_short_is_no_state(shop):

@@ -274,7 +274,7 @@ def head_job(**given):
 
 
 def test_a_draft_head_is_trained_while_nothing_pulls_at_the_policy(shop, tmp_path):
-    (shop.root / "p.jsonl").write_text('{"prompt": "Name a colour."}\n')
+    (shop.root / "p.jsonl").write_text('{"prompt": "Name a colour."}\n{"prompt": "Add."}\n')
     job = head_job(schedule="constant")
     told = values_of(write_verl_job(shop, job, MEGATRON, tmp_path / "v").overrides)
     mtp = "actor_rollout_ref.model.mtp."

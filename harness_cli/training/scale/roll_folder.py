@@ -65,13 +65,16 @@ if __name__ == "__main__":
 '''
 
 
-def write_roll_job(project: Project, job: RlTraining, cluster: Cluster, folder: Path) -> Path:
-    """Write the folder; the path of its configuration.
+def write_roll_job(
+    project: Project, job: RlTraining, cluster: Cluster, folder: Path, *, home: Path | None = None
+) -> Path:
+    """Write the folder; the path of its configuration. `home` is where the folder will lie, if not
+    where it is written: ROLL names the room by its whole path.
 
     Raises `UsageError` for what ROLL cannot do and for a key that it does not know.
     """
     plan = rl_plan(project, job, cluster)
-    values = roll_config(plan, job, cluster, folder)
+    values = roll_config(plan, job, cluster, home or folder)
     write_job_room(project, job, cluster, folder)
     file = folder / f"{CONFIG}.yaml"
     write_atomic(file, dump_yaml(values).encode())

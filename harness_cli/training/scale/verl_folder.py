@@ -17,7 +17,6 @@ from typing import Any, Final
 import msgspec
 
 from harness_cli.errors import UsageError
-from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
 from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import write_atomic, write_json
@@ -33,6 +32,7 @@ from harness_cli.store.project import Project
 from harness_cli.training.opd_job import plan_opd
 from harness_cli.training.opening import open_base, open_tools, vocabulary_of
 from harness_cli.training.prompts import read_prompts
+from harness_cli.training.rl_items import open_items, with_tasks
 from harness_cli.training.scale.from_jobs import head_plan, opd_plan, rl_plan, sft_plan
 from harness_cli.training.scale.parquet import write_rows
 from harness_cli.training.scale.room import Room, harness_files, write_room
@@ -60,6 +60,8 @@ class VerlJob:
     overrides: tuple[str, ...]
     words: tuple[str, ...]
     """The command line."""
+    left: int = 0
+    """Tasks that verl leaves out at the end of each of its rounds: no whole batch."""
 
 
 def write_verl_job(project: Project, job: TrainingJob, cluster: Cluster, folder: Path) -> VerlJob:
@@ -67,20 +69,24 @@ def write_verl_job(project: Project, job: TrainingJob, cluster: Cluster, folder:
 
     Raises `UsageError` for what verl cannot do and for a key that it does not know.
     """
+    left = 0
     if isinstance(job, RlTraining):
-        lines = rl_overrides(rl_plan(project, job, cluster), cluster)
+        plan = rl_plan(project, job, cluster)
+        lines = rl_overrides(plan, cluster)
         write_job_room(project, job, cluster, folder)
-        _write_tasks(folder)
+        left = _left(_write_tasks(folder), plan.prompts)
     elif isinstance(job, OpdTraining):
-        lines = opd_overrides(opd_plan(project, job, cluster), cluster)
+        distilled = opd_plan(project, job, cluster)
+        lines = opd_overrides(distilled, cluster)
         if job.kind == "agentic":
             write_job_room(project, job, cluster, folder)
-            _write_tasks(folder)
+            left = _left(_write_tasks(folder), distilled.prompts)
         else:
-            _write_prompts(project, job, folder)
+            left = _left(_write_prompts(project, job, folder), distilled.prompts)
     elif isinstance(job, MtpTraining):
-        lines = head_overrides(head_plan(project, job, cluster), cluster)
-        _write_prompts(project, job, folder)
+        head = head_plan(project, job, cluster)
+        lines = head_overrides(head, cluster)
+        left = _left(_write_prompts(project, job, folder), head.prompts)
     elif isinstance(job, SftTraining):
         lines = _sft(project, job, cluster, folder)
     else:
@@ -88,7 +94,17 @@ def write_verl_job(project: Project, job: TrainingJob, cluster: Cluster, folder:
     supervised = isinstance(job, SftTraining)
     words = submit_words(cluster, entry(lines, cluster, supervised=supervised))
     _write_rest(project, job, cluster, folder, lines, words)
-    return VerlJob(folder, tuple(lines), tuple(words))
+    return VerlJob(folder, tuple(lines), tuple(words), left)
+
+
+def _left(tasks: int, batch: int) -> int:
+    """Tasks of a round that are no whole batch. Raises `UsageError` where there is not even one."""
+    if tasks < batch:
+        raise UsageError(
+            f"a step of verl takes {batch} tasks and there are {tasks}",
+            hint="fewer a step (`groups`, or `batch` × `accumulate`), or more tasks",
+        )
+    return tasks % batch
 
 
 def entry(lines: Sequence[str], cluster: Cluster, *, supervised: bool) -> list[str]:
@@ -142,12 +158,12 @@ def write_job_room(
     project: Project, job: RlTraining | OpdTraining, cluster: Cluster, folder: Path
 ) -> None:
     """The room that a job's rollouts work in."""
-    where = job if isinstance(job, RlTraining) else _environment(project, job)
+    where = with_tasks(project, job) if isinstance(job, RlTraining) else _environment(project, job)
     items: list[Item] = []
     catalogue = "catalogue"
     if where.evalset:
-        evalset = load_evalset(project, where.evalset, split=where.split)
-        items = list(evalset.items.first(where.limit))
+        evalset = open_items(project, where).evalset
+        items = list(evalset.items)
         catalogue = evalset.header.catalogue or catalogue
     card = room_card(project, where, cluster, catalogue, job)
     files = harness_files(project)
@@ -162,15 +178,15 @@ def _environment(project: Project, job: OpdTraining) -> RlTraining:
     return found.job
 
 
-def _write_tasks(folder: Path) -> None:
-    """One row a task. The room is opened for it, as every worker will open it."""
+def _write_tasks(folder: Path) -> int:
+    """One row a task; how many. The room is opened for it, as every worker will open it."""
     tasks = Room.open(folder / "room").ground.tasks
     rows = [_row([{"role": "user", "content": task}], number, task=task)
             for number, task in enumerate(tasks)]  # fmt: skip
-    _write_both(folder, rows)
+    return _write_both(folder, rows)
 
 
-def _write_prompts(project: Project, job: OpdTraining | MtpTraining, folder: Path) -> None:
+def _write_prompts(project: Project, job: OpdTraining | MtpTraining, folder: Path) -> int:
     template, tools = open_tools(project, job, open_base(project, job.base))
     found = read_prompts(project.root, job.prompts, template, tools)
     long = [p for p in found if p.tokens > job.prompt_tokens]
@@ -179,7 +195,7 @@ def _write_prompts(project: Project, job: OpdTraining | MtpTraining, folder: Pat
             f"{len(long)} prompts are longer than {job.prompt_tokens} tokens, first `{long[0].id}`",
             hint="prompt_tokens: in the job, or leave them out",
         )
-    _write_both(folder, [_row(list(p.messages), number) for number, p in enumerate(found)])
+    return _write_both(folder, [_row(list(p.messages), number) for number, p in enumerate(found)])
 
 
 def _row(prompt: list[dict[str, Any]], index: int, *, task: str = "") -> dict[str, Any]:
@@ -192,9 +208,10 @@ def _row(prompt: list[dict[str, Any]], index: int, *, task: str = "") -> dict[st
     }
 
 
-def _write_both(folder: Path, rows: list[dict[str, Any]]) -> None:
+def _write_both(folder: Path, rows: list[dict[str, Any]]) -> int:
     write_rows(folder / "data" / "train.parquet", rows)
     write_rows(folder / "data" / "val.parquet", rows[:SHOWN])
+    return len(rows)
 
 
 def _sft(project: Project, job: SftTraining, cluster: Cluster, folder: Path) -> list[str]:
