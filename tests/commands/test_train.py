@@ -89,6 +89,24 @@ def test_a_job_that_cannot_be_meant_exits_2_with_its_place(shop, text, words):
     assert "Traceback" not in err + out
 
 
+def test_a_job_that_is_done_says_so_and_how_it_is_served_from_now_on(shop):
+    name = job(shop, "again")
+    assert asked(shop, "train", "sft", name).code == 0
+    code, out, err = asked(shop, "train", "sft", name, "--resume", "--json")
+    assert (code, json.loads(out)["trained"]) == (0, False), err
+    job(shop, "again", text=JOB.replace("max_tokens: 8", "max_tokens: 5, temperature: 0.5"))
+    code, out, err = asked(shop, "train", "sft", name, "--resume")
+    assert (code, out) == (0, "checkpoint:again\n")
+    assert "nothing was trained" in err
+    assert "served with max_tokens 5 from now on (was 8)" in err
+    assert "served with temperature 0.5 from now on (was None)" in err
+    code, _, err = asked(shop, "train", "sft", name, "--resume")
+    assert "nothing was trained" in err
+    assert "served with" not in err
+    made = json.loads((shop.root / ".harness/checkpoints/again/checkpoint.json").read_text())
+    assert made["served"]["max_tokens"] == 5
+
+
 @pytest.mark.parametrize("verb", ["logs", "stop", "figures"])
 def test_where_no_job_has_begun_the_newest_is_no_name(tmp_path, verb):
     (tmp_path / "harness.yaml").write_text("schema: 1\n")
@@ -134,8 +152,9 @@ def test_a_job_in_the_background_outlives_its_command_and_is_stopped(shop):
 def test_a_job_that_does_not_come_up_says_why(shop):
     name = job(shop, "cannot", text=JOB.replace("base: tiny", "base: nowhere"))
     code, _, err = asked(shop, "train", "sft", name, "--background")
-    assert code == 1
+    assert code == 2, "bad input, as without --background"
     assert "`cannot` did not start" in err
+    assert "no checkpoint named `nowhere`" in err
 
 
 def test_several_gpus_are_a_command_and_a_configuration(shop):
@@ -145,6 +164,14 @@ def test_several_gpus_are_a_command_and_a_configuration(shop):
     config = (shop.root / ".harness/train/wide/accelerate.yaml").read_text()
     assert "num_processes: 4" in config
     assert "MULTI_GPU" in config
+
+
+def test_a_job_for_several_gpus_is_checked_before_a_process_starts(shop):
+    name = job(shop, "never", text=JOB.replace("base: tiny", "base: nowhere"))
+    code, _, err = asked(shop, "train", "sft", name, "--gpus", "2")
+    assert code == 2
+    assert "no checkpoint named `nowhere`" in err
+    assert not JobFolder.of(shop.root, "never").path.exists()
 
 
 @pytest.mark.accept

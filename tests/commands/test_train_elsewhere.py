@@ -50,6 +50,7 @@ def test_a_dry_run_writes_the_folder_and_prints_the_command(shop):
     assert "trainer.v1.trainer_mode=harness_sync" in out
     assert "actor_rollout_ref.model.path=/models/base" in out
     assert "not handed in" in err
+    assert "2 tasks of each round are no whole step" in err
     assert (folder / "room" / "room.json").is_file()
 
 
@@ -61,6 +62,7 @@ def test_json_has_folder_command_environment_and_overrides(shop):
     told = json.loads(out)
     assert told["dry_run"] is True
     assert told["environment"] == {"RAY_AUTH_MODE": "disabled"}
+    assert told["left_out_a_round"] == 2, "ten items, four groups a step"
     assert told["command"][:3] == ["ray", "job", "submit"]
     assert told["command"][-len(told["overrides"]) :] == told["overrides"]
 
@@ -84,6 +86,35 @@ def test_roll_gets_a_configuration_and_a_starter(shop):
     assert (folder / "harness_rl.yaml").is_file()
 
 
+@pytest.mark.parametrize("engine", ["verl", "roll"])
+def test_a_folder_is_replaced_by_one_that_was_checked_or_not_at_all(shop, engine):
+    """A second export that is refused, before or in the middle, leaves the first as it is."""
+    words = ("--engine", engine, "--cluster", "cluster.yaml", "--dry-run")
+    code, _, err = asked(shop, *words)
+    assert code == 0, err
+    where = shop.root / ".harness/train/hsa"
+    (where / engine / "mine").write_text("of the first")
+    before = files_of(where / engine)
+    for text in (JOB.replace("groups: 4", "groups: 11"), JOB + "denominator: kept\n"):
+        (shop.root / "hsa.yaml").write_text(text)
+        code, _, _ = asked(shop, *words)
+        (shop.root / "hsa.yaml").write_text(JOB)
+        assert code == 2
+        assert files_of(where / engine) == before
+    code, _, err = asked(shop, *words)
+    assert code == 0, err
+    before.pop("mine")
+    assert files_of(where / engine).keys() == before.keys()
+    assert [p.name for p in where.iterdir() if p.name.startswith(".")] == []
+    if engine == "roll":
+        said = (where / engine / "harness_rl.yaml").read_text()
+        assert f"room: {where / engine / 'room'}" in said
+
+
+def files_of(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -104,6 +135,16 @@ def test_what_cannot_be_meant_is_refused_with_its_place(shop, words, said):
     code, _, err = asked(shop, *words, "--dry-run")
     assert code == 2
     assert said in err
+
+
+def test_fewer_prompts_than_a_step_of_verl_takes_are_refused(shop):
+    (shop.root / "one.jsonl").write_text('{"prompt": "Name a colour."}\n')
+    text = "name: few\nbase: base\nteacher: base\nprompts: [one.jsonl]\nsteps: 2\nbatch: 2\n"
+    (shop.root / "few.yaml").write_text(text)
+    code, _, err = call(shop.root, "train", "opd", "few.yaml", "--engine", "verl", "--dry-run")
+    assert code == 2
+    assert "a step of verl takes 2 tasks and there are 1" in err
+    assert not (shop.root / ".harness/train/few/verl").exists()
 
 
 def test_a_dry_run_of_a_distillation_for_roll_is_refused(shop):
