@@ -31,17 +31,20 @@ class Streamed:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._digest = hashlib.sha256()
-        self._rows = self._bytes = self._longest = self._trained = 0
+        self._rows = self._bytes = 0
+        self._longest: int | None = None
+        self._trained: int | None = None
 
-    def add(self, row: Any, *, tokens: int, trained: int) -> None:
-        """One row of so many tokens."""
+    def add(self, row: Any, *, tokens: int | None = None, trained: int = 0) -> None:
+        """One row, of so many tokens where it holds tokens."""
         data = _encode(row) + b"\n"
         self._file.write(data)
         self._digest.update(data)
         self._rows += 1
         self._bytes += len(data)
-        self._longest = max(self._longest, tokens)
-        self._trained += trained
+        if tokens is not None:
+            self._longest = max(self._longest or 0, tokens)
+            self._trained = (self._trained or 0) + trained
 
     @property
     def written(self) -> DataFile:
