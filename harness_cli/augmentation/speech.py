@@ -75,10 +75,24 @@ class Speech:
         listed = _any(words, f"{EDGE}(?P<n>", f"){END}")
         text = _LISTS.sub(lambda line: _after_colon(line[0], listed, made), text)
         text = _any(words, "`(?P<n>", ")`").sub(made, text)
+        if not any(_stands_alone(word, text) for word in words):
+            return text
         said = [m.span() for m in _SAID.finditer(text)]
         return _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}").sub(
             lambda m: m[0] if any(a <= m.start() < b for a, b in said) else made(m), text
         )
+
+
+def _stands_alone(word: str, text: str) -> bool:
+    """Whether a word stands where a sentence can point to it: behind a blank, before a stop."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        behind = text[end : end + 1]
+        if text[at - 1 : at].isspace() and (behind.isspace() or behind in ".,;"):
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def _after_colon(line: str, names: re.Pattern[str], made: Callable[[re.Match[str]], str]) -> str:

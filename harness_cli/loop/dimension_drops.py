@@ -2,34 +2,39 @@
 
 In a project of its own: the same items under the base, then under states that one dimension alone
 has changed, one state an item, then under all five. Prints the Markdown table of
-docs/augmentation.md.
+docs/augmentation.md. With `--folder` the project is kept and the same command goes on where it
+was; with `--seconds` each run gets its share of the time that is left, and rows pair the items that
+both runs came to, so a slow policy's table has an n in each row and no row is missing.
 """
 
 import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from harness_cli.errors import HarnessError
+from harness_cli.errors import HarnessError, Stale
 from harness_cli.evaluation.drops import ALL, METRICS, Drop, drops, scores_of
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import ITEMS, load_evalset
+from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.survey import HEADER
 from harness_cli.evaluation.variant_set import STATES, draw_rows, states_text
 from harness_cli.harness.load import harness_files, state_from_files
 from harness_cli.loop.scaffold import make_project
 from harness_cli.records.augmentation import DIMENSIONS, Dimension, DimensionName, Recipe
-from harness_cli.records.canonical import write_atomic
+from harness_cli.records.canonical import write_atomic, write_json
 from harness_cli.records.item import EvalsetHeader, Item
-from harness_cli.records.reader import dump_yaml
+from harness_cli.records.reader import dump_yaml, read_json
 from harness_cli.simulator.solutions import read_oracle
 from harness_cli.store.project import Project
-from harness_cli.store.runs import RunFolder
+from harness_cli.store.runs import RunFolder, RunStore
 
 SAMPLE = "sample"
 SEED = 20261130
@@ -71,22 +76,61 @@ def set_of(condition: str) -> str:
 
 
 def measured(
-    project: Project, recipes: Conditions, *, policy: str, agent: str
+    project: Project,
+    recipes: Conditions,
+    *,
+    policy: str,
+    agent: str,
+    seconds: float | None = None,
 ) -> dict[str, list[Drop]]:
-    """Condition → drops of one policy and agent."""
-    before = scores_of(_run(project, SAMPLE, policy, agent))
-    found = {}
-    for name in recipes:
-        after = scores_of(_run(project, set_of(name), policy, agent))
-        found[name] = drops(before, after, {})
-    return found
+    """Condition → drops of one policy and agent. `seconds`: for all runs, those under the base and
+    under each condition; what one leaves over is the next one's."""
+    end = None if seconds is None else time.monotonic() + seconds
+    runs: dict[str, RunFolder] = {}
+    sets = {"": SAMPLE, **{name: set_of(name) for name in recipes}}
+    begun = {name: _begun(project, evalset, policy, agent) for name, evalset in sets.items()}
+    left = sum(run is None or run.status() != "complete" for run in begun.values())
+    for name, evalset in sets.items():
+        run = begun[name]
+        if run is None or run.status() != "complete":
+            share = None if end is None else max(1.0, end - time.monotonic()) / left
+            run = _run(project, evalset, policy, agent, resume=run, seconds=share)
+            left -= 1
+        runs[name] = run
+    before = scores_of(runs.pop(""))
+    return {name: drops(before, scores_of(run), {}) for name, run in runs.items()}
 
 
-def _run(project: Project, evalset: str, policy: str, agent: str) -> RunFolder:
-    options = EvalOptions(evalset=evalset, policy=policy, agent=agent)  # type: ignore[arg-type]
+def _run(
+    project: Project,
+    evalset: str,
+    policy: str,
+    agent: str,
+    *,
+    resume: RunFolder | None,
+    seconds: float | None,
+) -> RunFolder:
+    """A run of the set, or the rest of one; it may stop at its time."""
+    options = EvalOptions(
+        evalset=evalset,
+        policy=policy,
+        agent=agent,  # type: ignore[arg-type]
+        budget=Budget(seconds=seconds),
+        resume=resume,
+    )
     outcome = asyncio.run(evaluate(project, options))
-    outcome.check()
+    if outcome.report.status != "budget":
+        outcome.check()
     return outcome.run
+
+
+def _begun(project: Project, evalset: str, policy: str, agent: str) -> RunFolder | None:
+    """The newest run of the set by that policy and agent."""
+    for run in RunStore(project.runs).list():
+        asked = run.config()
+        if (asked.evalset.name, asked.policy, asked.agent) == (evalset, policy, agent):
+            return run
+    return None
 
 
 def table(rows: Mapping[tuple[str, str], Mapping[str, Sequence[Drop]]]) -> str:
@@ -120,26 +164,57 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--strength", type=float, default=1.0, help="default: %(default)s")
     parser.add_argument("--policy", default="builtin", help="default: %(default)s")
     parser.add_argument("--agent", action="append", choices=("harness", "react"), default=None)
+    parser.add_argument("--folder", type=Path, help="keep the project here, and go on with it")
+    parser.add_argument("--seconds", type=float, help="the most time that an agent's runs take")
     chosen = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory(prefix="harness-drops-") as folder:
-        project = Project.find(make_project(Path(folder, "shop")).root)
-        every = list(load_evalset(project, "live_stream_qa", split="dev").items)
-        step = max(1, len(every) // chosen.limit)
-        items = every[::step][: chosen.limit]
-        recipes = conditions(chosen.strength)
-        make_sets(project, items, recipes, SEED)
+    with _shop(chosen.folder) as folder:
         rows = {}
-        for agent in chosen.agent or ["harness", "react"]:
-            try:
+        try:
+            project = _prepared(folder, chosen.limit, chosen.strength)
+            for agent in chosen.agent or ["harness", "react"]:
                 rows[chosen.policy, agent] = measured(
-                    project, recipes, policy=chosen.policy, agent=agent
+                    project,
+                    conditions(chosen.strength),
+                    policy=chosen.policy,
+                    agent=agent,
+                    seconds=chosen.seconds,
                 )
-            except HarnessError as exc:
-                sys.stderr.write(f"{chosen.policy} ({agent}) was not measured: {exc}\n")
-                return 1
-            sys.stderr.write(f"{chosen.policy} ({agent}) measured\n")
+                sys.stderr.write(f"{chosen.policy} ({agent}) measured\n")
+        except HarnessError as exc:
+            sys.stderr.write(f"{chosen.policy} was not measured: {exc}\n")
+            sys.stderr.write(f"hint: {exc.hint}\n" if exc.hint else "")
+            return 1
     sys.stdout.write(table(rows))
     return 0
+
+
+@contextmanager
+def _shop(kept: Path | None) -> Iterator[Path]:
+    """Where the project stands: in a folder that is kept, or in one that is not."""
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="harness-drops-") as folder:
+        yield Path(folder, "shop")
+
+
+def _prepared(folder: Path, limit: int, strength: float) -> Project:
+    """The project with its sets; one that stands there already, if it is of the same question."""
+    asked = {"limit": limit, "strength": strength, "seed": SEED}
+    note = folder / "drops.json"
+    if note.is_file():
+        if read_json(note, dict[str, float]) != asked:
+            raise Stale(
+                f"`{folder}` was begun for {note.read_text().strip()}",
+                hint="the same --limit and --strength, or another --folder",
+            )
+        return Project.find(folder)
+    project = Project.find(make_project(folder).root)
+    every = list(load_evalset(project, "live_stream_qa", split="dev").items)
+    items = every[:: max(1, len(every) // limit)][:limit]
+    make_sets(project, items, conditions(strength), SEED)
+    write_json(note, asked)
+    return project
 
 
 if __name__ == "__main__":

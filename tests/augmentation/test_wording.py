@@ -5,7 +5,10 @@ from random import Random
 
 import pytest
 from hsa import base, files
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from harness_cli.augmentation import speech
 from harness_cli.augmentation.draft import Draft
 from harness_cli.augmentation.paraphrases import texts_of
 from harness_cli.augmentation.rules import essential
@@ -138,3 +141,48 @@ def test_a_rule_is_essential_when_something_can_be_held_against_it(rule, stays):
 )
 def test_a_name_that_is_a_word_is_replaced_only_where_it_is_a_name(text, said):
     assert Speech({"thanks": "warm-words", "item-qa": "goods"}).renamed(text) == said
+
+
+NAMED = ["thanks", "refuse", "item-qa", "get_faq", "thanks2", "x", "谢谢"]
+AROUND = [
+    "use ", "load ", "see ", "that is ", "`", ".", ", ", ": ", " and ", "\n", " ", "-", "_",
+    "Viewer: ", "- en: ", "allowed-tools: ",
+]  # fmt: skip
+WORDS = st.sampled_from(NAMED + AROUND)
+
+
+def one_by_one(names):
+    """Names as `Speech` found them at first: every text by one expression of all names."""
+    edge, end = speech.EDGE, speech.END
+    distinct = sorted((n for n in names if not speech.plain(n)), key=len, reverse=True)
+    words = sorted((n for n in names if speech.plain(n)), key=len, reverse=True)
+    every = "|".join(map(re.escape, words))
+
+    def renamed(text):
+        def put(match):
+            start, stop = (at - match.start() for at in match.span("n"))
+            return match[0][:start] + names[match["n"]] + match[0][stop:]
+
+        text = re.sub(f"{edge}(?P<n>{'|'.join(map(re.escape, distinct))}){end}", put, text)
+
+        def listed(line):
+            head, colon, rest = line[0].partition(":")
+            return head + colon + re.sub(f"{edge}(?P<n>{every}){end}", put, rest)
+
+        text = speech._LISTS.sub(listed, text)
+        text = re.sub(f"`(?P<n>{every})`", put, text)
+        said = [m.span() for m in speech._SAID.finditer(text)]
+        return re.sub(
+            f"(?P<b>{speech._POINTS})(?P<n>{every}){speech._STOPS}",
+            lambda m: m[0] if any(a <= m.start() < b for a, b in said) else put(m),
+            text,
+        )
+
+    return renamed
+
+
+@given(st.lists(WORDS, max_size=14).map("".join))
+@settings(max_examples=400)
+def test_names_are_found_as_by_one_expression_of_all(text):
+    names = {"thanks": "welcome", "refuse": "thanks", "item-qa": "get_faq", "get_faq": "x-y"}
+    assert Speech(names).renamed(text) == one_by_one(names)(text)

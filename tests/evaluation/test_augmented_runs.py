@@ -27,6 +27,7 @@ from harness_cli.evaluation.variant_set import draw_rows, states_text
 from harness_cli.evaluation.writing_paraphrases import FILE, write_book
 from harness_cli.harness.check_project import check_project
 from harness_cli.harness.load import folder_files, harness_files, load_folder, load_state
+from harness_cli.loop import dimension_drops
 from harness_cli.loop.dimension_drops import conditions, make_sets, measured, set_of, table
 from harness_cli.loop.scaffold import make_project
 from harness_cli.records.augmentation import AugmentationMap, Dimension, Paraphrase, Recipe
@@ -277,6 +278,25 @@ def test_the_table_of_drops_has_a_row_for_each_condition(shop, items):
     made = drops({"a": {"avg": 1.0}, "b": {"avg": 1.0}}, {"a": {"avg": 0.5}, "b": {"avg": 1.0}}, {})
     text = table({("builtin", "harness"): {"all": made}})
     assert "| builtin | harness | all | 2 | 100.0 → 75.0, +25.0 [" in text
+
+
+def test_drops_stop_at_their_time_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
+    """One condition of two items: no time, then time, then nothing left to do."""
+    only = {"tool_definitions": conditions(1.0)["tool_definitions"]}
+    monkeypatch.setattr(dimension_drops, "conditions", lambda strength: only)
+    asked = ["--limit", "2", "--agent", "harness", "--folder", str(tmp_path / "kept")]
+    assert dimension_drops.main([*asked, "--seconds", "0.01"]) == 0
+    assert "| builtin | harness | tool_definitions | 0 |" in capsys.readouterr().out
+    assert dimension_drops.main(asked) == 0
+    table = capsys.readouterr().out
+    assert "| builtin | harness | tool_definitions | 2 |" in table
+    runs = sorted((tmp_path / "kept/.harness/runs").iterdir())
+    assert len(runs) == 2
+    assert dimension_drops.main(asked) == 0
+    assert capsys.readouterr().out == table
+    assert sorted((tmp_path / "kept/.harness/runs").iterdir()) == runs
+    assert dimension_drops.main(["--limit", "3", *asked[2:]]) == 1
+    assert "was begun for" in capsys.readouterr().err
 
 
 @pytest.mark.accept
