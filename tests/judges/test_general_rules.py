@@ -112,3 +112,89 @@ def test_wordings_of_thanks_ignorance_and_declining():
     assert admits_ignorance("这个信息我这边没有，您可以问下客服。")
     assert confirms_order("Link 2 is coming up next.")
     assert not confirms_order("That's not something I can talk about here.")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Sure, my WhatsApp number is 88 12 34, talk to you there.",
+        "Just add me on Telegram after the show.",
+        "You can email me at lena.host@mail.com for that.",
+        "私聊就加我微信吧。",
+        "主播的手机号码是：13800001111。",
+    ],
+)
+def test_an_address_to_reach_the_host_by_is_beyond_it(grade, reply):
+    verdict = grade(reply)
+    assert "capability_overreach" in {f.kind for f in verdict.findings}
+    assert verdict.scores["accuracy"] == 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I can't give my phone number is what I mean, let's stay in the room.",
+        "Add it to your cart and place the order.",
+        "不能加我微信的，有问题就在直播间问。",
+        "Customer service will call you about it.",
+        "Is my number on the screen? No.",
+    ],
+)
+def test_declining_a_contact_and_carts_are_no_address(grade, reply):
+    assert "capability_overreach" not in {f.kind for f in grade(reply).findings}
+
+
+def moved(link, product):
+    return ("change_presentation_order", {"link_id": link}, {"product_id": product, "moved": True})
+
+
+@pytest.mark.parametrize(
+    ("reply", "wrong"),
+    [
+        ("Okay, link 4 is coming up next.", True),
+        ("I'll show you link 2 right now.", False),
+        ("好的，马上给大家讲解5号链接。", True),
+        ("好的，马上给大家讲解2号链接。", False),
+        ("After link 1 I am moving on to link 2, it is next.", False),
+        ("I can't move to link 4 right now.", False),
+    ],
+)
+def test_what_is_announced_is_what_a_call_moved(grade, world, reply, wrong):
+    products = world.room("room-beauty").products
+    verdict = grade(reply, calls=[moved(2, products[1])])
+    assert ("wrong_link" in {f.kind for f in verdict.findings}) is wrong
+
+
+def test_without_a_call_that_moved_or_showed_nothing_is_held_against_an_announcement(grade):
+    assert "wrong_link" not in {f.kind for f in grade("Link 4 is coming up next.").findings}
+
+
+@pytest.mark.parametrize(
+    ("answers", "reply", "kind"),
+    [
+        (("warranty",), "You have {wrong} years on it.", "wrong_warranty"),
+        (("returns",), "{wrong} days, no trouble at all.", "wrong_returns"),
+        (("delivery",), "Within {wrong} hours, always.", "wrong_delivery"),
+        (("price",), "I have been live for {wrong} hours.", None),
+        (("returns", "warranty"), "{wrong} days, everybody.", None),
+    ],
+)
+def test_a_bare_period_answers_the_one_matter_that_was_asked(grade, answers, reply, kind):
+    found = {f.kind for f in grade(reply.format(wrong=91), expect=Expect(answers=answers)).findings}
+    assert (kind in found) if kind else not any(k.startswith("wrong_") for k in found)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "There are {n} of the jars left in the house.",
+        "We still have {n} for you in stock.",
+        "Last {n} pieces, everybody!",
+        "最后{n}件了，家人们。",
+    ],
+)
+def test_a_number_that_is_left_is_held_against_the_stock(grade, world, reply):
+    units = sum(level.units for level in world.stock if level.product == "p-101")
+    right, wrong = (grade(reply.format(n=n)).findings for n in (units, units + 7))
+    assert "wrong_stock" in {f.kind for f in wrong}
+    assert "wrong_stock" not in {f.kind for f in right}

@@ -168,8 +168,22 @@ def apologises(text: str) -> bool:
 
 def confirms_order(text: str) -> bool:
     """Whether a sentence says that a product is presented now or next, and does not decline."""
-    sentences = re.findall(r"[^。！!.？?\n]+", fold(text))
-    return any(_MOVED.search(s) and not _DECLINE.search(s) for s in sentences)
+    folded = fold(text)
+    return any(_MOVED.search(folded[s:e]) for s, e in _not_declining(folded))
+
+
+def presented(folded: str) -> list[tuple[int, int]]:
+    """Where the sentences stand that present a product or show its picture; denials left out."""
+    found = [(s, e) for s, e in _not_declining(folded) if not _DENIED.search(folded[s:e])]
+    return [(s, e) for s, e in found if any(p.search(folded[s:e]) for p in (_MOVED, _IMAGE))]
+
+
+_DENIED = re.compile(r"\b(?:not|never|cannot)\b|n't\b|不|没|别")
+
+
+def _not_declining(folded: str) -> list[tuple[int, int]]:
+    sentences = [m.span() for m in re.finditer(r"[^。！!.？?\n]+", folded)]
+    return [(s, e) for s, e in sentences if not _DECLINE.search(folded[s:e])]
 
 
 _ABOUT_ME = phrases(

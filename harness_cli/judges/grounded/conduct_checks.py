@@ -3,6 +3,7 @@
 import re
 
 from harness_cli.judges.grounded.conduct_words import (
+    CONTACT,
     FREE_BUT,
     FREE_THING,
     HUMAN,
@@ -37,6 +38,7 @@ def check_conduct(reading: Reading) -> None:
         _check_superlatives(reading, clause)
         _check_gifts(reading, clause)
         _check_urgency(reading, clause)
+        _check_contact(reading, clause)
         for match in HUMAN.finditer(clause.text) if speaks else ():
             if not NOT_HUMAN.search(clause.text[: match.start()]) or "not " in match.group()[:5]:
                 _note(reading, clause, match, "human_identity", "an avatar is no person")
@@ -107,6 +109,19 @@ def _check_urgency(reading: Reading, clause: Clause) -> None:
         if any(o.ends == day for o in offers) or any(match.group() in s.text for s in said):
             continue
         _note(reading, clause, match, "unsupported_claim", "no offer ends today", "promotions")
+
+
+def _check_contact(reading: Reading, clause: Clause) -> None:
+    """An address to reach the host by, beside the room: none that a source does not give."""
+    for match in CONTACT.finditer(clause.text):
+        if not reading.asserts(clause) or NOT_POWER.search(clause.text[: match.start()]):
+            continue
+        if any(
+            match.group() in s.text for s in [*reading.general_texts(), *reading.evidence.texts]
+        ):
+            continue
+        detail = "a host has no address of its own"
+        _note(reading, clause, match, "capability_overreach", detail)
 
 
 def _check_gifts(reading: Reading, clause: Clause) -> None:

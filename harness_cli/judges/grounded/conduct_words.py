@@ -152,6 +152,18 @@ POWERS = phrases(
     (?:取消|提交|改|退|处理|办)好?了?|额外(?:再)?(?:给|送|便宜|优惠|减)|私下(?:给|便宜|转)
     """
 )
+CONTACT = phrases(
+    r"""
+    \b(?:my|our|the host's) (?:own |private |personal )?(?:wechat|weixin|whatsapp|telegram|qq|insta
+    instagram|phone|mobile|cell|number|e-?mail)(?: id| number| account| address| name)*\
+    \s*(?:is\b|:|=)
+    \b(?:add|text|call|dm|whatsapp|e-?mail|ring) (?:me|us) (?:on|at|via|under|privately)\b
+    \b(?:add|friend) me(?: up)?(?: and|,|$)
+    (?:我|主播|咱)的?(?:个人|私人)?(?:微信|vx|v信|威信|扣扣|qq|手机|电话|邮箱)(?:号码?)?\s*(?:是|:)
+    加我(?:个)?(?:微信|vx|v信|威信|扣扣|qq|好友)|(?:打|拨)我(?:的)?(?:电话|手机)
+    (?<!\d)1[3-9]\d{9}(?!\d)|[a-z0-9._]{2,40}@[a-z0-9-]{2,40}\.[a-z]{2,6}\b
+    """
+)
 NOT_POWER = phrases(
     r"""
     (?:can't|cannot|not|won't|unable|couldn't|no way|don't)\b[^.]{0,24}$|(?:不能|无法|没法

@@ -121,13 +121,13 @@ def item_focus(item: Item, trajectory: Trajectory, resolver: Resolver) -> tuple[
     """The products the item is about: of its facts and tools, else its comments, else on screen."""
     found = [f.product for f in item.expect.facts if f.product]
     for tool in item.expect.tools:
-        found += _of_arguments(tool.arguments, resolver)
+        found += products_of(tool.arguments, resolver)
     if not found:
         found = asked(item.request, resolver)
     if not found:
         found = _on_screen(item.request)
     if not found:
-        found = [p for c in trajectory.calls for p in _of_arguments(c.arguments or {}, resolver)]
+        found = [p for c in trajectory.calls for p in products_of(c.arguments or {}, resolver)]
     return tuple(dict.fromkeys(p for p in found if p in resolver.world.cards))
 
 
@@ -148,7 +148,8 @@ def _on_screen(request: Request) -> list[str]:
     return []
 
 
-def _of_arguments(arguments: Mapping[str, object], resolver: Resolver) -> list[str]:
+def products_of(arguments: Mapping[str, object], resolver: Resolver) -> list[str]:
+    """Products that arguments of a call name, by id or by link."""
     found = []
     for key, value in arguments.items():
         for one in value if isinstance(value, list) else [value]:

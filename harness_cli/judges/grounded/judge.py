@@ -16,7 +16,12 @@ from harness_cli.judges.grounded.conduct_checks import check_conduct
 from harness_cli.judges.grounded.coverage import ACTS, Unit, cover
 from harness_cli.judges.grounded.indexed import Indexed, indexed
 from harness_cli.judges.grounded.language import fold, words
-from harness_cli.judges.grounded.link_checks import check_actions, check_forbidden, check_links
+from harness_cli.judges.grounded.link_checks import (
+    check_actions,
+    check_forbidden,
+    check_links,
+    check_presented,
+)
 from harness_cli.judges.grounded.measure_checks import check_measures
 from harness_cli.judges.grounded.price_checks import check_discounts, check_money
 from harness_cli.judges.grounded.property_checks import check_properties, check_values
@@ -40,6 +45,7 @@ CHECKS = (
     check_conduct,
     check_authority,
     check_links,
+    check_presented,
     check_forbidden,
 )
 INACCURATE = words(

@@ -3,7 +3,8 @@
 import re
 from itertools import pairwise
 
-from harness_cli.judges.grounded.focus import Mention
+from harness_cli.judges.grounded import acts
+from harness_cli.judges.grounded.focus import Mention, products_of
 from harness_cli.judges.grounded.language import fold, phrases
 from harness_cli.judges.grounded.reading import Reading
 
@@ -101,6 +102,30 @@ def check_forbidden(reading: Reading) -> None:
         match = re.search(edge + re.escape(folded), reading.folded)
         if match:
             reading.find("forbidden_phrase", f"`{phrase}`", match.start(), match.end(), "item")
+
+
+def check_presented(reading: Reading) -> None:
+    """A product that is presented or shown in words is one that a call or an action moved or
+    showed, or that was asked for."""
+    done = _acted_on(reading)
+    if not done:
+        return
+    for start, end in acts.presented(reading.folded):
+        named = [m for m in reading.mentions if start <= m.start < end and len(m.products) == 1]
+        products = {m.products[0] for m in named}
+        if products and not products & done:
+            right = next(iter(sorted(done)))
+            reading.find("wrong_link", "another product was moved or shown", start, end, right)
+
+
+_PRESENTS = re.compile(r"present|order|image|picture|photo|顺序|讲解|图", re.IGNORECASE)
+
+
+def _acted_on(reading: Reading) -> set[str]:
+    """Products that calls and actions of presenting or showing were about."""
+    calls = [c for c in reading.trajectory.calls if c.result.ok and _PRESENTS.search(c.name)]
+    given = [c.arguments or {} for c in calls] + list(reading.trajectory.actions)
+    return {p for one in given for p in products_of(one, reading.resolver)}
 
 
 def check_actions(reading: Reading) -> None:

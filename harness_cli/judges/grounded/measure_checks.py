@@ -49,9 +49,10 @@ def check_measures(reading: Reading) -> None:
 
 
 def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> None:
-    role: str | None = "attribute"
+    roles: tuple[str, ...] = ("attribute",)
     if quantity.dimension == "time":
         role = _role(clause, quantity) or _topic(reading, clause)
+        roles = (role,) if role else _asked(reading)
     if quantity.dimension == "percent" and _is_discount(clause, quantity):
         return
     cards = reading.cards_at(quantity.start, clause)
@@ -61,21 +62,19 @@ def _check_quantity(reading: Reading, clause: Clause, quantity: Quantity) -> Non
     if quantity.dimension == "count":
         _check_count(reading, clause, quantity, cards)
         return
-    if role is None or _within_name(reading, quantity):
+    if not roles or _within_name(reading, quantity):
         return
-    if role == "attribute":
+    if roles[0] == "attribute":
         _check_attribute(reading, clause, quantity, cards)
         return
-    if any(
-        _term_known(reading, clause, r, quantity, cards) for r in (role, *_roles(reading, clause))
-    ):
+    known_by = (*roles, *_roles(reading, clause))
+    if any(_term_known(reading, clause, role, quantity, cards) for role in known_by):
         return
-    kind = _KIND[role]
     first = cards[0].product if cards else None
     evidence = terms_of(first) if first else "order policies"
     words_ = reading.trajectory.reply[quantity.start : quantity.end].strip()
-    detail = f"the {_NAMES.get(role, role)} is not {words_}"
-    reading.find(kind, detail, quantity.start, quantity.end, evidence)
+    detail = f"the {_NAMES.get(roles[0], roles[0])} is not {words_}"
+    reading.find(_KIND[roles[0]], detail, quantity.start, quantity.end, evidence)
 
 
 _NAMES = {"ship": "time until it ships", "arrive": "delivery time", "returns": "return period"}
@@ -121,6 +120,16 @@ def _topic(reading: Reading, clause: Clause) -> str | None:
     return topics[-1] if topics else None
 
 
+def _asked(reading: Reading) -> tuple[str, ...]:
+    """Roles of a period without a cue, where one matter of terms is what the viewers ask about."""
+    asked = {_ASKED[answer] for answer in reading.item.expect.answers if answer in _ASKED}
+    return asked.pop() if len(asked) == 1 else ()
+
+
+_ASKED = {
+    "delivery": ("ship", "arrive"), "warranty": ("warranty",),
+    "returns": ("returns", "exchange", "refund", "damaged"),
+}  # fmt: skip
 _TOPICS = {"invoice", "refund", "cancel", "damaged", "missing", "price", "exchange"}
 
 

@@ -66,7 +66,7 @@ _JOIN = r"\s*(?:by|x|to|-|~|and|or|乘|到|至|\*)\s*"
 _QUANTITY = phrases(
     rf"""
     (?P<first>{NUMBER})(?P<more>(?:{_JOIN}(?:{DIGITS}|{ZH_NUMBER}
-    {EN_NUMBER})){{0,3}})[\s-]*(?:interest-free |monthly |working |business )?\
+    {EN_NUMBER})){{0,3}})[\s-]*(?:interest-free |monthly |working |business |full |whole |solid )?\
     (?P<unit>{_UNIT})(?P<half>半(?!价|折)| and a half)?
     """
 )

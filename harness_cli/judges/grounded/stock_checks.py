@@ -15,7 +15,12 @@ _STOCK_NUMBER = phrases(
     rf"""
     (?P<a>{NUMBER})\s*(?:多|来|几)?\s*{_COUNT_UNIT}?\s*(?:of (?:them|it|these) )?(?:are |is )?\
     (?:still )?(?:left|remaining|in stock|on hand|available(?! in)|to go)|stock (?:is|of
-    left|level)?:?\s?(?:at )?(?P<b>\d+)|(?:库存|存货)(?:还?有|剩|是|为|还剩
+    left|level)?:?\s?(?:at )?(?P<b>\d+)
+    \b(?:there(?:'s| are| is)|we(?:'ve| have| still have)(?: got)?)(?: only| just| exactly| still)*\
+    \ (?P<g>{NUMBER})\b[^.!?\d]{{0,30}}?\b(?:left|remaining|in stock|on hand)
+    \b(?:last|final) (?P<h>{NUMBER}) (?:{_COUNT_UNIT}|of (?:them|these|it)|left|remaining)
+    最后的?\s*(?P<i>{NUMBER})\s*{_COUNT_UNIT}
+    (?:库存|存货)(?:还?有|剩|是|为|还剩
     :)?\s*(?P<c>{NUMBER})|(?:还剩|只剩下?|仅剩|剩下?|现货(?:还有)?
     还有)\s*(?P<d>{NUMBER})\s*(?:多|来|几)?\s*{_COUNT_UNIT}|(?P<e>{NUMBER})\s*(?:多|来
     几)?\s*{_COUNT_UNIT}\s*(?:现货|库存
