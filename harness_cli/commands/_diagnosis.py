@@ -39,11 +39,12 @@ def _row(c: Cluster) -> list[Any]:
 
 def _shares(made: Diagnosis) -> None:
     """Systematic, long tail, unexplained; then who must act, and how."""
-    large = sum(c.share for c in made.clusters if c.systematic)
-    line(
-        f"systematic: {large:.0%}, long tail: {max(0.0, 1 - large - made.unexplained):.0%}, "
-        f"unexplained: {made.unexplained:.0%} of the failures"
-    )
+    if not made.failures:
+        return
+    large = round(100 * sum(c.share for c in made.clusters if c.systematic))
+    unexplained = round(100 * made.unexplained)
+    tail = max(0, 100 - large - unexplained)  # what is left, so that the three are 100
+    line(f"systematic: {large}%, long tail: {tail}%, unexplained: {unexplained}% of the failures")
     line(f"sorted by: {made.by}, after the human-owned classes")
     sides: dict[str, int] = {}
     for c in made.clusters:

@@ -4,19 +4,22 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from failed_rollouts import call, evidence, skill
 
+from harness_cli.commands._diagnosis import show_diagnosis
 from harness_cli.errors import BadFile
 from harness_cli.evolution.classes import compile_rule, load_classes, parse_class
 from harness_cli.evolution.diagnose import Subject, diagnose, gather
 from harness_cli.evolution.mining import contrast, fisher, matches, phrases_of, plain
 from harness_cli.records.canonical import canonical_json
-from harness_cli.records.diagnosis import FailureClass
+from harness_cli.records.diagnosis import Cluster, FailureClass
 from harness_cli.records.item import Expect, ExpectedTool
 from harness_cli.records.trajectory import StopReason
 
@@ -177,6 +180,21 @@ def test_cluster_ids_live_on_when_most_items_stay():
 def test_a_run_without_failures_is_a_diagnosis_too():
     made = diagnose(gather([evidence("a", "x", state="passed")]), SUBJECT)
     assert (made.failures, made.of, made.unexplained) == (0, 1, 0.0)
+
+
+@pytest.mark.parametrize("sizes", [(33, 7), (1, 1, 1), (5, 2, 1), (199, 1), ()])
+def test_the_shares_that_are_shown_add_up_to_all_failures(sizes, capsys):
+    n = sum(sizes)
+    made = diagnose(gather([evidence("a", "x", state="passed")]), SUBJECT)
+    found = tuple(
+        Cluster(id=f"c{i}", label="x", size=size, share=size / n, systematic=not i, side="policy")
+        for i, size in enumerate(sizes)
+    )
+    made = msgspec.structs.replace(made, failures=n, of=n + 1, clusters=found)
+    show_diagnosis(made, as_json=False, quiet=True)
+    said = capsys.readouterr().out
+    shown = re.findall(r"(?:systematic|long tail|unexplained): (\d+)%", said)
+    assert sum(map(int, shown)) == (100 if n else 0), said
 
 
 @pytest.mark.parametrize(
