@@ -8,6 +8,7 @@ their SHA-256 and decodes what is JSON, YAML or compressed lines; both in one pr
 import hashlib
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,7 @@ def measurements(folder: Path, *, quick: bool) -> Iterator[dict]:
     harness(folder, "init", "shop", "-q")
     root = folder / "shop"
     (root / "gates.yaml").write_text(GATES)
+    subprocess.run(["git", "commit", "-qam", "gates"], cwd=root, check=True)
     harness(root, "eval", "live_stream_qa", "--limit", "40", "-q", "--json")
     name = release(root, n)
     ratios = [

@@ -1,14 +1,12 @@
 """`harness diff REV_A [REV_B]`: what changed between two harness states, by meaning."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from harness_cli.commands._options import HERE, Folder, Json, Quiet
 
 app = typer.Typer(rich_markup_mode=None)
-_SIGN = {"added": "+", "removed": "-", "changed": "~", "renamed": ">", "moved": "^"}
-_WIDTH = 160
 
 
 @app.command()
@@ -23,6 +21,7 @@ def diff(
     quiet: Quiet = False,
 ) -> None:
     """Rules, parameters, settings and constraints that changed between two harness states."""
+    from harness_cli.commands._changes import change_lines
     from harness_cli.commands._show import emit_json, line, note
     from harness_cli.harness.diff import diff_states
     from harness_cli.harness.load import load_state
@@ -33,21 +32,8 @@ def diff(
     if as_json:
         emit_json(found)
         return
-    for change in found.changes:
-        line(f"{_SIGN[change.action]} {change.title}")
-        for sign, value in (("-", change.before), ("+", change.after)):
-            if not quiet and value is not None and change.what:
-                line(f"    {sign} {_short(value, full)}")
+    for text in change_lines(found.changes, sides=not quiet, full=full):
+        line(text)
     if not quiet:
         modules = ", ".join(f"{n} {module}" for module, n in found.modules().items())
         note(f"{found.a[:12]} → {found.b[:12]}: {modules or 'no changes'}")
-
-
-def _short(value: Any, full: bool) -> str:
-    import json
-
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if full:
-        return text.replace("\n", "\n      ")
-    text = " ".join(text.split())
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""`harness manifest verify|sign|export|show|diff|list`: release manifests. No network."""
+"""`harness manifest verify|archive|sign|export|show|diff|list`: release manifests. No network."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness_cli.commands._completing import channel_names, manifest_names
+from harness_cli.commands._manifest_files import Name, archive, export
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Verify, show, diff, list release manifests."
 )
-Name = Annotated[str, typer.Argument(help="A manifest's id.", autocompletion=manifest_names)]
 
 
 @app.command()
@@ -45,6 +45,13 @@ def verify(
         str | None, typer.Option(metavar="YYYYMMDD", help="Keys as they were valid on this day.")
     ] = None,
     why: Annotated[bool, typer.Option("--why", help="In words: what holds and what not.")] = False,
+    rollouts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Dialogues to check again: an archive or a folder of runs. Default: its archive.",
+        ),
+    ] = None,
     dsse: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="An envelope of it as well: same bytes, allowed key."),
@@ -67,7 +74,7 @@ def verify(
     )
     envelope = within(directory, dsse)
     names = [enveloped(envelope, name)] if envelope else _asked(project, name, channel)
-    found = {n: check_all(project, n, trust) for n in names}
+    found = {n: check_all(project, n, trust, within(directory, rollouts)) for n in names}
     if envelope:
         found[names[0]].append(check_envelope(project, names[0], envelope, trust))
     good = all(verified(checks) for checks in found.values())
@@ -107,39 +114,8 @@ def _asked(project: "Project", name: str | None, channel: str | None) -> list[st
     return names
 
 
-@app.command()
-def export(
-    name: Name,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it.")
-    ],
-    dsse: Annotated[
-        bool, typer.Option("--dsse/--plain", help="A DSSE envelope, or the Statement alone.")
-    ] = True,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="KEY",
-            envvar="HARNESS_SIGNING_KEY",
-            help="ed25519 private key; its password is in HARNESS_SIGNING_PASSWORD.",
-        ),
-    ] = None,
-    directory: Folder = HERE,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """A manifest for other tools: its in-toto Statement in a DSSE envelope, signed anew."""
-    from harness_cli.commands._show import emit_json, line
-    from harness_cli.release.enveloped import write_export
-    from harness_cli.store.project import Project
-
-    signing = key and directory / key.expanduser()
-    path = within(directory, output) or output
-    made = write_export(Project.find(directory), name, path, signing, dsse=dsse)
-    if as_json:
-        emit_json(made)
-    elif not quiet:
-        line(f"{made.file}: {made.form} of {made.manifest}")
+app.command()(archive)
+app.command()(export)
 
 
 @app.command()

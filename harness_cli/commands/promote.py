@@ -230,6 +230,7 @@ def show(done: Any, *, as_json: bool, quiet: bool) -> None:
     """The gates' table, then what follows from it."""
     from harness_cli.commands._show import emit_json, line, note, table
     from harness_cli.evaluation.noise_text import forecast_line
+    from harness_cli.release.reaching import reach_line
 
     if as_json:
         emit_json(done)
@@ -240,6 +241,8 @@ def show(done: Any, *, as_json: bool, quiet: bool) -> None:
     )
     for need in done.missing:
         line(f"missing: {need.command}  ({need.cost})")
+    for gate in done.reach:
+        line(reach_line(gate))
     for gate in done.outlook:
         line(forecast_line(gate))
     line(f"candidate: {done.policy} in harness {done.harness[:12]}")

@@ -32,7 +32,7 @@ ENVIRONMENT = {
         "In place of that setting of `harness.yaml`."
     ),
     "NO_COLOR, TERM=dumb": "No colour; no bar and no escape code at all.",
-    "GITHUB_STEP_SUMMARY": "`eval` and `compare` append their tables as Markdown.",
+    "GITHUB_STEP_SUMMARY": "`eval`, `compare` and `promote` append their tables as Markdown.",
     "VISUAL, EDITOR": "What `edit --by-hand` and `e` in a review open.",
     "XDG_STATE_HOME": "Where caches and bug reports lie, in `harness/`.",
 }

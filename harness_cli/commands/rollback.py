@@ -66,6 +66,7 @@ def rollback(
 
 def _look(project: "Project", channel: str, axes: set[str], *, as_json: bool, quiet: bool) -> None:
     """Where it would go, what changes, and which items fail again. Exit 1 where it is refused."""
+    from harness_cli.commands._changes import change_lines
     from harness_cli.commands._show import emit_json, line, table
     from harness_cli.release.going_back import going_back
 
@@ -77,8 +78,12 @@ def _look(project: "Project", channel: str, axes: set[str], *, as_json: bool, qu
         line(f"{channel}: policy of {found.policy}, harness of {found.harness}: {proven}")
         if found.changes and not quiet:
             table(["what", "now", "then"], [[w, _cut(a), _cut(b)] for w, a, b in found.changes])
+        for text in () if quiet else change_lines(found.rules):
+            line(text)
         for gate in found.gates:
             _line_of(gate)
+        for name, now, then in found.latency:
+            line(f"{name}: {now} → {then}")
         for command in found.would_prove:
             line(f"would prove it: {command}")
     if found.proven_by is None:

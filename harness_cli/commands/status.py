@@ -35,6 +35,10 @@ def status(directory: Folder = HERE, as_json: Json = False, quiet: Quiet = False
         )
     else:
         line("no channel serves anything yet")
+    for c in () if quiet else found.channels:
+        line(f"{c.channel}: policy of {c.policy_manifest}, harness of {c.harness_manifest}")
+    if found.channels and not found.live and not quiet:
+        line("live: no process on this machine reports what it serves")
     if found.live:
         table(
             ["served", "policy", "desired", "harness", "desired", "agrees", "at"],

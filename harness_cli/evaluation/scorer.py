@@ -24,7 +24,9 @@ from harness_cli.store.journal import Line, line_of
 from harness_cli.store.runs import RunFolder
 
 
-class _OldResult(msgspec.Struct, frozen=True):
+class OldResult(msgspec.Struct, frozen=True):
+    """What of an item's result is taken over: the digest, and rubrics that a panel decided."""
+
     trajectory_sha256: str = ""
     assertions: tuple[AssertionResult, ...] = ()
 
@@ -33,7 +35,7 @@ class _Old(msgspec.Struct, frozen=True):
     """What of an item's record is not made again."""
 
     item: str
-    result: _OldResult
+    result: OldResult
     repeat: int = 0
 
 
@@ -160,7 +162,7 @@ def scored(
     trajectory: Trajectory,
     verdict: Verdict | None,
     error: str | None,
-    old: _OldResult,
+    old: OldResult,
 ) -> ItemResult:
     """The line of the report; a rubric that a panel decided keeps what was decided."""
     assertions: tuple[AssertionResult, ...] = ()

@@ -32,11 +32,15 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     p95_s: Positive | msgspec.UnsetType = msgspec.UNSET
     """Bound of a latency gate on the 95th percentile, held by the upper end of its interval."""
     warm_up: Count = 10
+    concurrency: AtLeastOne | msgspec.UnsetType = msgspec.UNSET
+    """Requests at a time that a latency gate is declared for; unset: one. Runs of any other number
+    say nothing of it."""
     max_age_days: Positive | msgspec.UnsetType = msgspec.UNSET
     """Evidence that is older when the gate decides does not pass: the run of a measured gate, the
     calibration of a `judge` gate. Decided as of the day of the manifest, for ever."""
     must_pass: tuple[str, ...] = ()
-    """Tags, categories or ids of items that may not regress at all."""
+    """Tags, categories or ids of items that have to pass: none may fail, with an incumbent or
+    without one, and none may get worse."""
     base_policy: str | msgspec.UnsetType = msgspec.UNSET
     """A policy of harness.yaml that a `capability` gate compares with beside the incumbent: what
     the candidate's policy was trained from."""
@@ -53,6 +57,11 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A public channel: `approvals` is two at least, each by signature."""
     max_unscored: Share = 0.02
     max_errored: Share = 0.02
+
+
+def declared(gate: Gate) -> int:
+    """Requests at a time that a latency gate is decided at."""
+    return 1 if gate.concurrency is msgspec.UNSET else gate.concurrency
 
 
 class GatesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

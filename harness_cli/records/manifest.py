@@ -50,6 +50,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     started: str = ""
     fresh: bool = True
     """False where answers were replayed: nothing is timed on such a run."""
+    concurrency: tuple[int, ...] = ()
+    """Requests at a time of each process that worked on it; older manifests have none."""
 
 
 class EvidenceLine(msgspec.Struct, frozen=True, kw_only=True):

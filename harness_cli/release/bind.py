@@ -8,9 +8,10 @@ from harness_cli.errors import Stale
 from harness_cli.records.canonical import digest
 from harness_cli.records.gates import GateResult
 from harness_cli.records.manifest import Evidence, Predicate
+from harness_cli.release.candidate import settings_of
 from harness_cli.release.evidence import RunEvidence, lines_sha256
 from harness_cli.release.gates.facts import Facts
-from harness_cli.release.gather import Candidate, authors_of, settings_of
+from harness_cli.release.gather import Candidate, authors_of
 from harness_cli.release.inventory import inventory, tools_sha256
 from harness_cli.store.repo import Repo
 
@@ -100,6 +101,7 @@ def evidence_rows(facts: Facts) -> list[Evidence]:
                     evidence_sha256=lines_sha256(run.lines),
                     started=run.config.started if run.config else run.started,
                     fresh=run.fresh,
+                    concurrency=run.concurrency,
                 )
             )
     return rows

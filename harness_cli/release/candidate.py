@@ -3,13 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from harness_cli.errors import BadFile, UsageError
+from harness_cli.evaluation.calibrating import standing_of
 from harness_cli.records.canonical import digest, sha256
-from harness_cli.records.gates import Gate, GatesFile
+from harness_cli.records.gates import Gate, GatesFile, declared
+from harness_cli.records.journal import NoteRecord
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import RunConfig
 from harness_cli.release.clock import now, too_old
 from harness_cli.release.evidence import RunEvidence, line_of
+from harness_cli.store.journal import scan
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder, RunStore
 
@@ -17,6 +22,7 @@ MEASURED = ("latency", "regression", "capability")
 """Gate kinds that rest on a run."""
 PROMOTE = ("harness", "promote")
 """How the runs that a promotion makes for its gates call themselves."""
+_note = msgspec.json.Decoder(NoteRecord).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,21 @@ def pair_of_run(config: RunConfig) -> Pair:
         commit=config.harness_commit,
         dirty=config.dirty,
     )
+
+
+def settings_of(pair: Pair) -> dict[str, Any]:
+    """The policy of a pair as a manifest binds it."""
+    return {"id": pair.policy_id, "name": pair.policy, "settings": pair.policy_settings}
+
+
+def judge_of(project: Project, name: str, judge_id: str) -> dict[str, Any]:
+    """A run's judge with its calibration, as gates decide on it and a manifest binds it."""
+    found = standing_of(project, name, judge_id)
+    known: dict[str, Any] = {"name": name, "id": judge_id, "standing": found.standing}
+    if found.record is not None:
+        record = msgspec.to_builtins(found.record)
+        known |= {"changes": list(found.changes), "calibration": record}
+    return known
 
 
 def read_gates(project: Project) -> GatesFile:
@@ -92,19 +113,22 @@ def run_for(project: Project, gate: Gate, pair: Pair, named: RunFolder | None) -
     """The run that a gate of this pair rests on: the named one, else the largest, else the newest.
 
     One that is too old for the gate comes behind all others. A latency gate takes runs of the
-    `replay` profile only (METHODS §1).
+    `replay` profile and of its declared concurrency only (METHODS §1).
     """
     at = now()
     if (
         named is not None
         and fits(gate, pair, named.config())
+        and timed_as_declared(gate, named)
         and not too_old(gate, named.config().started, at)
     ):
         return named
     found = [
         run
         for run in RunStore(project.runs).list()
-        if fits(gate, pair, run.config()) and run.status() == "complete"
+        if fits(gate, pair, run.config())
+        and run.status() == "complete"
+        and timed_as_declared(gate, run)
     ]
 
     def rank(run: RunFolder) -> tuple[bool, int, str]:
@@ -125,6 +149,11 @@ def fits(gate: Gate, pair: Pair, config: RunConfig) -> bool:
         and config.imported is None
         and not config.only
     )
+
+
+def timed_as_declared(gate: Gate, run: RunFolder) -> bool:
+    """Whether a run served as many requests at a time as a latency gate is declared for."""
+    return gate.kind != "latency" or concurrency_of(run) in ((), (declared(gate),))
 
 
 def planned(config: RunConfig) -> int:
@@ -150,4 +179,16 @@ def evidence_of(run: RunFolder) -> RunEvidence:
         evalset_digest=config.evalset.digest,
         report_sha256=sha256(run.canonical.read_bytes()) if run.canonical.is_file() else "",
         started=config.started,
+        concurrency=concurrency_of(run),
     )
+
+
+def concurrency_of(run: RunFolder) -> tuple[int, ...]:
+    """Requests at a time of every process that worked on a run, each number once.
+
+    From the journal: the report knows the last process alone, and a resume may have another number.
+    """
+    if not run.journal.is_file():
+        return ()
+    notes = (_note(line.data).detail for line in scan(run.journal) if line.kind == "note")
+    return tuple(sorted({n for d in notes if isinstance(n := d.get("concurrency"), int)}))

@@ -72,14 +72,17 @@ def basis_of(project: Project, options: EvalOptions) -> RunFolder | None:
 def cost_text(cost: Cost) -> str:
     """An estimate in words."""
     parts = [f"{cost.rollouts} rollouts"]
-    if cost.calls is not None:
-        parts.append(f"about {cost.calls} calls")
+    parts.append("unknown calls" if cost.calls is None else f"about {cost.calls} calls")
     if cost.input_tokens is not None and cost.output_tokens is not None:
         parts.append(f"{cost.input_tokens + cost.output_tokens} tokens")
+    else:
+        parts.append("unknown tokens")
     if cost.money is None:
         parts.append("unknown cost")
     else:
         parts.append(f"${cost.money:.2f}" if cost.money else "no money")
     if cost.seconds is not None:
         parts.append(f"{cost.seconds:.0f} s one after another")
+    else:
+        parts.append("unknown time")
     return ", ".join(parts)

@@ -30,6 +30,8 @@ class RunEvidence:
     evalset_digest: str = ""
     report_sha256: str = ""
     started: str = ""
+    concurrency: tuple[int, ...] = ()
+    """Requests at a time, of each process that worked on it; empty where nobody wrote it down."""
 
 
 def line_of(run: str, result: ItemResult) -> EvidenceLine:

@@ -1,23 +1,30 @@
 """Everything the gates look at, from the project: runs, the incumbent's evidence, approvals."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 
-from harness_cli.errors import HarnessError
-from harness_cli.evaluation.calibrating import record_path, standing_of
+from harness_cli.errors import BadFile, HarnessError
 from harness_cli.harness.load import load_state
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
 from harness_cli.records.reader import parse_json, read_text
-from harness_cli.release.candidate import MEASURED, Pair, evidence_of, planned, run_for
+from harness_cli.release.bound_settings import uncommitted_calibration, uncommitted_settings
+from harness_cli.release.candidate import (
+    MEASURED,
+    Pair,
+    evidence_of,
+    judge_of,
+    planned,
+    run_for,  # fmt: skip
+)
 from harness_cli.release.channels import manifest_names, read_channel, read_manifest
 from harness_cli.release.clock import now, too_old
 from harness_cli.release.evidence import RunEvidence, read_evidence
-from harness_cli.release.gates.facts import Facts
+from harness_cli.release.gates.facts import Drift, Facts
 from harness_cli.release.manifest import runs_by_gate
 from harness_cli.release.people import authors, signed_keys
 from harness_cli.release.signing import trust_of
@@ -85,44 +92,65 @@ def state_of(project: Project, pair: Pair) -> HarnessState | None:
 
 
 def missing(candidate: Candidate) -> list[tuple[Gate, str]]:
-    """Gates whose runs do not exist yet: (gate, `candidate` or `incumbent`)."""
+    """Gates whose runs do not exist yet: (gate, `candidate`, `incumbent` or `base`).
+
+    One whose run is there and cannot be read is broken, which `gather` says.
+    """
     wanted, at = list[tuple[Gate, str]](), now()
     for gate in candidate.gates.gates:
-        if gate.kind not in MEASURED:
-            continue
-        run = run_for(candidate.project, gate, candidate.pair, candidate.named)
-        if run is None or too_old(gate, run.config().started, at):
-            wanted.append((gate, "candidate"))
-        elif (
-            gate.kind != "latency"
-            and candidate.incumbent is not None
-            and incumbent_run(candidate, gate) is None
-        ):
-            wanted.append((gate, "incumbent"))
-        if gate.base_policy is not msgspec.UNSET and base_run(candidate, gate) is None:
-            wanted.append((gate, "base"))
+        if gate.kind in MEASURED:
+            with suppress(BadFile):
+                wanted += [(gate, role) for role in roles_missing(candidate, gate, at)]
     return wanted
 
 
-def gather(
-    candidate: Candidate, *, drift: tuple[str, ...] | None, approvals: Iterable[Approval]
-) -> Facts:
-    """The facts of a candidate. `drift` comes from asking the servers, None when not asked."""
-    runs: dict[str, RunEvidence] = {}
-    old: dict[str, RunEvidence] = {}
-    base: dict[str, RunEvidence] = {}
+def roles_missing(candidate: Candidate, gate: Gate, at: str) -> list[str]:
+    """Whose runs one gate lacks."""
+    found = list[str]()
+    run = run_for(candidate.project, gate, candidate.pair, candidate.named)
+    if run is None or too_old(gate, run.config().started, at):
+        found.append("candidate")
+    elif (
+        candidate.incumbent is not None
+        and gate.kind != "latency"
+        and incumbent_run(candidate, gate) is None
+    ):
+        found.append("incumbent")
+    if gate.base_policy is not msgspec.UNSET and base_run(candidate, gate) is None:
+        found.append("base")
+    return found
+
+
+Role = dict[str, RunEvidence]
+
+
+def evidence_for(candidate: Candidate, gate: Gate, runs: Role, old: Role, base: Role) -> None:
+    """The runs of one gate, by its name: the candidate's, the incumbent's, the base policy's."""
+    run = run_for(candidate.project, gate, candidate.pair, candidate.named)
+    if run is not None:
+        runs[gate.name] = evidence_of(run)
+    before = incumbent_run(candidate, gate) if gate.kind != "latency" else None
+    if before is not None:
+        old[gate.name] = before
+    found = base_run(candidate, gate)
+    if found is not None:
+        base[gate.name] = found
+
+
+def gather(candidate: Candidate, *, drift: Drift, approvals: Iterable[Approval]) -> Facts:
+    """The facts of a candidate. `drift` comes from asking the servers, None when not asked.
+
+    A run that cannot be read makes an error of its gate, and of no other.
+    """
+    runs, old, base = Role(), Role(), Role()
+    errors: dict[str, str] = {}
     for gate in candidate.gates.gates:
         if gate.kind not in MEASURED:
             continue
-        run = run_for(candidate.project, gate, candidate.pair, candidate.named)
-        if run is not None:
-            runs[gate.name] = evidence_of(run)
-        before = incumbent_run(candidate, gate) if gate.kind != "latency" else None
-        if before is not None:
-            old[gate.name] = before
-        found = base_run(candidate, gate)
-        if found is not None:
-            base[gate.name] = found
+        try:
+            evidence_for(candidate, gate, runs, old, base)
+        except BadFile as exc:
+            errors[gate.name] = str(exc)
     config = candidate.named.config()
     approvals = tuple(approvals)
     trust, subject = candidate.trust, candidate.pair.subject
@@ -138,6 +166,7 @@ def gather(
         signers=frozenset(principals(trust.allowed)) if trust.allowed else frozenset(),
         signed=signed_keys((a for a in approvals if a.subject == subject), trust),
         drift=drift,
+        errors=errors,
         provenance=tuple(provenance(candidate, runs)),
         judge=judge_of(candidate.project, config.judge, config.judge_id),
     )
@@ -148,16 +177,6 @@ def authors_of(candidate: Candidate) -> tuple[str, ...] | None:
     manifest = candidate.incumbent
     base = str(manifest.predicate.harness.get("commit")) if manifest else None
     return authors(candidate.project, base, candidate.pair.commit)
-
-
-def judge_of(project: Project, name: str, judge_id: str) -> dict[str, Any]:
-    """A run's judge with its calibration, as gates decide on it and a manifest binds it."""
-    found = standing_of(project, name, judge_id)
-    known: dict[str, Any] = {"name": name, "id": judge_id, "standing": found.standing}
-    if found.record is not None:
-        record = msgspec.to_builtins(found.record)
-        known |= {"changes": list(found.changes), "calibration": record}
-    return known
 
 
 def incumbent_run(candidate: Candidate, gate: Gate) -> RunEvidence | None:
@@ -234,7 +253,10 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
         found.append(f"commit {pair.commit} of the run is not in this repository")
     elif state.id != pair.harness_id:
         found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
-    found += uncommitted_calibration(candidate)
+    found += uncommitted_calibration(
+        candidate.project, candidate.gates, candidate.named.config().judge
+    )
+    found += uncommitted_settings(candidate.project)
     evalsets = candidate.project.evalsets
     if Repo.open(evalsets).dirty(evalsets):
         found.append(f"`{evalsets.name}/` has uncommitted changes: commit them")
@@ -262,16 +284,6 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
     return found
 
 
-def uncommitted_calibration(candidate: Candidate) -> list[str]:
-    """A calibration that gates rest on is in git, as everything else that decides."""
-    name = candidate.named.config().judge
-    by_name = any(name in g.accept_judges for g in candidate.gates.gates if g.kind == "judge")
-    path = record_path(candidate.project, name)
-    if by_name or not path.is_file() or not Repo.open(path.parent).dirty(path):
-        return []
-    return [f"the calibration of `{name}` is not committed: commit {path.name}"]
-
-
 def read_approvals(project: Project) -> list[Approval]:
     """Every approval on record, oldest first."""
     path = project.manifests / APPROVALS
@@ -280,8 +292,3 @@ def read_approvals(project: Project) -> list[Approval]:
     name = f"{project.manifests.name}/{APPROVALS}"
     lines = enumerate(read_text(path, name=name).splitlines(), 1)
     return [parse_json(line, Approval, name=f"{name}:{n}") for n, line in lines if line.strip()]
-
-
-def settings_of(pair: Pair) -> dict[str, Any]:
-    """The policy of a pair as a manifest binds it."""
-    return {"id": pair.policy_id, "name": pair.policy, "settings": pair.policy_settings}

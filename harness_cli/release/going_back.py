@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from harness_cli.errors import HarnessError
+from harness_cli.harness.diff import Change, diff_states
+from harness_cli.harness.load import load_state
 from harness_cli.records.manifest import Channel, Manifest
 from harness_cli.release.channels import (
     NotProven,
@@ -59,6 +62,10 @@ class GoingBack(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[tuple[str, str, str], ...]
     """(what, now, then) of everything that the two releases bind differently."""
     gates: tuple[GateBack, ...]
+    rules: tuple[Change, ...] = ()
+    """What would change in the harness, by meaning; empty where one of the commits is not here."""
+    latency: tuple[tuple[str, str, str], ...] = ()
+    """(gate, now, then) of how fast each was."""
     would_prove: tuple[str, ...] = ()
     """Commands, with their cost, that would prove the pair."""
 
@@ -81,6 +88,7 @@ def going_back(project: Project, name: str, axes: frozenset[str]) -> GoingBack:
             proven_by=None,
             changes=_changes(channel, known, exc.policy, exc.harness),
             gates=(),
+            rules=_rules(project, known[str(channel.harness)], known[exc.harness]),
             would_prove=tuple(proof_of(project, pair)),
         )
     policy, harness = str(back.policy), str(back.harness)
@@ -95,7 +103,27 @@ def going_back(project: Project, name: str, axes: frozenset[str]) -> GoingBack:
         proven_by=then.predicate.id,
         changes=_changes(channel, known, policy, harness),
         gates=tuple(_gates(project, current, then)) if current else (),
+        rules=_rules(project, known[str(channel.harness)], known[harness]),
+        latency=tuple(_latency(current, then)) if current else (),
     )
+
+
+def _rules(project: Project, now: Manifest, then: Manifest) -> tuple[Change, ...]:
+    """The harness of one release beside that of another."""
+    commits = [str(m.predicate.harness.get("commit")) for m in (now, then)]
+    try:
+        a, b = (load_state(project, commit) for commit in commits)
+    except HarnessError:
+        return ()
+    return diff_states(a, b).changes
+
+
+def _latency(now: Manifest, then: Manifest) -> Iterable[tuple[str, str, str]]:
+    """What the latency gates of both said."""
+    before = {g.name: g.summary for g in then.predicate.gates if g.kind == "latency"}
+    for gate in now.predicate.gates:
+        if gate.kind == "latency":
+            yield gate.name, gate.summary, before.get(gate.name, "not measured")
 
 
 def _changes(

@@ -95,11 +95,6 @@ def check_evidence(
     same = bound.versions.get("harness") == __version__
     for recorded in bound.gates:
         checks.append(gate_check(recorded, again.get(recorded.name), same_version=same))
-    checks.append(
-        Check("full trajectories", "not re-checked", "no archive is bound")
-        if "archive_sha256" not in bound.versions
-        else Check("full trajectories", "not re-checked", "the archive is not here")
-    )
     return checks
 
 
@@ -173,6 +168,7 @@ def runs_by_gate(
                 evalset_digest=evidence.evalset_digest,
                 fresh=evidence.fresh,
                 started=evidence.started,
+                concurrency=evidence.concurrency,
             )
     return found
 

@@ -10,7 +10,7 @@ from harness_cli.evaluation.evalsets import choose_split, load_header
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.progress import Observe
-from harness_cli.records.gates import Gate, GateResult
+from harness_cli.records.gates import Gate, GateResult, declared
 from harness_cli.release.candidate import PROMOTE, Pair, run_for
 from harness_cli.release.gates.judging import rests_on_judge
 from harness_cli.release.gather import Candidate, missing
@@ -56,7 +56,7 @@ def needed(candidate: Candidate) -> list[Needed]:
 
 
 def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
-    """How a gate's run is made: latency under `replay`, one request at a time.
+    """How a gate's run is made: latency under `replay`, as many requests at a time as declared.
 
     Runs that are graded are graded by one judge, that of the run which is promoted.
     """
@@ -79,7 +79,7 @@ def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
         harness=commit,
         judge=judge_for(candidate, gate),
         profile="replay" if latency else "offline",
-        concurrency=1 if latency else None,
+        concurrency=declared(gate) if latency else None,
         limit=limit,
         command=PROMOTE,
     )

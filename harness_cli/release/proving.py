@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness_cli.errors import HarnessError
 from harness_cli.evaluation.plan import EvalOptions
-from harness_cli.records.gates import Gate
+from harness_cli.records.gates import Gate, declared
 from harness_cli.records.manifest import Manifest
 from harness_cli.release.candidate import MEASURED, PROMOTE, Pair, read_gates, run_for
 from harness_cli.release.costing import cost_text, estimate
@@ -33,7 +33,7 @@ def options_for(pair: Pair, gate: Gate) -> EvalOptions:
         policy=pair.policy,
         harness=pair.commit,
         profile="replay" if latency else "offline",
-        concurrency=1 if latency else None,
+        concurrency=declared(gate) if latency else None,
         command=PROMOTE,
     )
 

@@ -16,7 +16,7 @@ from harness_cli.release.clock import now
 from harness_cli.release.commit import WAIT, Lock
 from harness_cli.release.costing import Cost, cost_text, estimate
 from harness_cli.release.drift import drifted_tools
-from harness_cli.release.gates.facts import Facts
+from harness_cli.release.gates.facts import Drift, Facts
 from harness_cli.release.gather import (
     Candidate,
     beside_now,
@@ -26,6 +26,7 @@ from harness_cli.release.gather import (
 )
 from harness_cli.release.measure import UNBOUNDED, Needed, hopeless, measure, needed
 from harness_cli.release.promote import Promotion, judge_candidate, promote, record_approval
+from harness_cli.release.reaching import Reach, reach
 from harness_cli.release.rollback import who
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder, RunStore
@@ -75,6 +76,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     outlook: tuple[GateOutlook, ...] = ()
     """With --plan, where an A/A run of the pair is there."""
+    reach: tuple[Reach, ...] = ()
+    """With --plan: whether each measured gate has items enough to decide at all."""
 
 
 async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -> Done:
@@ -112,10 +115,14 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
     else:
         result = judge_candidate(chosen, facts)
     done = summary(chosen, result, wanted, hint)
-    return msgspec.structs.replace(done, outlook=outlook(chosen)) if wish.plan else done
+    if not wish.plan:
+        return done
+    noise = outlook(chosen)
+    costs = {m.gate: m.estimate for m in done.missing if m.role == "candidate" and m.estimate}
+    return msgspec.structs.replace(done, outlook=noise, reach=reach(chosen, costs, noise))
 
 
-def compared_anew(chosen: Candidate, drift: tuple[str, ...] | None) -> tuple[Candidate, Facts]:
+def compared_anew(chosen: Candidate, drift: Drift) -> tuple[Candidate, Facts]:
     """The candidate against an incumbent that came while its gates ran."""
     again = beside_now(chosen)
     return again, gather(again, drift=drift, approvals=read_approvals(chosen.project))

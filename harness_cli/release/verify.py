@@ -8,12 +8,14 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from harness_cli.errors import BadFile, HarnessError
+from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_state
 from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.manifest import Manifest
+from harness_cli.release.archiving import archive_path
 from harness_cli.release.bound_calibration import check_calibration, judge_trees
+from harness_cli.release.bound_settings import check_settings
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.checks import Check, compared
 from harness_cli.release.clock import check_dates, now
@@ -27,6 +29,7 @@ from harness_cli.release.manifest import (
 )
 from harness_cli.release.people import authors, signed_keys
 from harness_cli.release.reading import raw
+from harness_cli.release.replaying import Lines, check_rollouts
 from harness_cli.release.signing import check_signatures, read_signed, trust_of
 from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project
@@ -34,14 +37,22 @@ from harness_cli.store.repo import Repo
 from harness_cli.store.tree import EXECUTABLE, FILE, Entry
 
 
-def verify(project: Project, name: str, trust: Trust | None = None) -> tuple[Manifest, list[Check]]:
+def verify(
+    project: Project, name: str, trust: Trust | None = None, rollouts: Path | None = None
+) -> tuple[Manifest, list[Check]]:
     """A manifest and everything that was looked at.
 
     Harness and evalsets are read at the bound commit, so a later edit of either does not unmake a
-    release; the evidence is the committed file beside the manifest. Raises `BadFile` for a manifest
-    that cannot be read at all, and `UnknownName` for one that is not there.
+    release; the evidence is the committed file beside the manifest. `rollouts` is an archive of
+    what was said, or a folder of runs; by default the archive beside the manifest, where there is
+    one. Raises `BadFile` for a manifest that cannot be read at all, `UnknownName` for one that is
+    not there, and `UsageError` where `rollouts` names nothing.
     """
+    if rollouts is not None and not rollouts.exists():
+        raise UsageError(f"no archive and no folder of runs `{rollouts}`")
     trust = trust or trust_of(project)
+    own = archive_path(project, name)
+    rollouts = rollouts or (own if own.is_file() else None)
     manifest = read_manifest(project.manifests, name)
     found = read_signed(project, name)
     checks = check_shape(manifest, name, raw(found.data, name=f"{name}.json"))
@@ -54,29 +65,38 @@ def verify(project: Project, name: str, trust: Trust | None = None) -> tuple[Man
         checks.append(Check("harness", "wrong", str(exc)))
     else:
         checks += check_harness(manifest, state)
+    evidence, lines = evidence_checks(project, manifest, trust)
     try:
         with evalsets_at(project, manifest) as there:
             checks += check_evalsets(manifest, evalset_digests(there, manifest))
             checks += check_calibration(manifest, there, judge_trees(project, commit))
+            evidence += check_rollouts(manifest, lines or {}, there, rollouts)
     except HarnessError as exc:
         checks.append(Check("evalsets", "wrong", str(exc)))
-    checks += evidence_checks(project, manifest, trust)
-    return manifest, checks
+    try:
+        checks += check_settings(project, manifest)
+    except HarnessError as exc:
+        checks.append(Check("gate file", "wrong", str(exc)))
+    return manifest, checks + evidence
 
 
-def check_all(project: Project, name: str, trust: Trust | None = None) -> list[Check]:
+def check_all(
+    project: Project, name: str, trust: Trust | None = None, rollouts: Path | None = None
+) -> list[Check]:
     """The checks of a manifest; one that cannot be read is a check that went wrong."""
     try:
-        return verify(project, name, trust)[1]
+        return verify(project, name, trust, rollouts)[1]
     except BadFile as exc:
         return [Check("manifest", "wrong", str(exc))]
 
 
-def evidence_checks(project: Project, manifest: Manifest, trust: Trust) -> list[Check]:
-    """The evidence file, the gates decided again on it, and who approved."""
+def evidence_checks(
+    project: Project, manifest: Manifest, trust: Trust
+) -> tuple[list[Check], Lines | None]:
+    """The evidence file, the gates decided again on it, and who approved; and the file's lines."""
     bound = manifest.predicate
     path = project.manifests / "evidence" / f"{bound.id}.jsonl.zst"
-    checks = []
+    checks, lines = list[Check](), None
     if bound.evidence_file_sha256 and path.is_file():
         sha = sha256(path.read_bytes())
         checks.append(Check("evidence file", *compared(sha, bound.evidence_file_sha256)))
@@ -87,7 +107,7 @@ def evidence_checks(project: Project, manifest: Manifest, trust: Trust) -> list[
         checks += check_evidence(manifest, lines, standing)
     except HarnessError as exc:
         checks.append(Check("evidence", "wrong", str(exc)))
-    return checks
+    return checks, lines
 
 
 def standing_of_people(

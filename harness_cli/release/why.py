@@ -1,6 +1,9 @@
 """A verified manifest in words: what holds, what does not, and on whose word."""
 
+from harness_cli.errors import HarnessError
 from harness_cli.records.counting import counted
+from harness_cli.records.manifest import Manifest
+from harness_cli.release.channels import read_manifest
 from harness_cli.release.checks import Check
 from harness_cli.release.ssh import Trust
 from harness_cli.store.project import Project
@@ -10,6 +13,9 @@ MEANS = {
     "file name": "the manifest speaks of itself under its own name",
     "subjects": "its subjects are the policy and the harness that it binds",
     "gate settings": "the gates are those it was decided by",
+    "gate file": "those gates are the ones that were committed",
+    "limits": "its time limits are the ones that were committed",
+    "policy settings": "the policy is set as was committed",
     "outcome": "every enforced gate passed",
     "signature": "an allowed signer vouches for these bytes",
     "envelope": "the envelope holds this manifest, and an allowed signer vouches for it",
@@ -27,8 +33,22 @@ MEANS = {
 """What a check means for a release manager."""
 
 
+def allowed(manifest: Manifest) -> list[str]:
+    """Why it was let through, by its own record: every gate's answer, and against whom."""
+    bound = manifest.predicate
+    lines = [
+        f"policy {bound.policy['id']} in harness {bound.harness['tree'][:12]} was allowed on "
+        f"{bound.created} beside {bound.incumbent or 'no incumbent'}, because:"
+    ]
+    for gate in bound.gates:
+        watched = " (only watched)" if gate.mode == "dry_run" else ""
+        lines.append(f"  {gate.outcome} {gate.name}{watched}: {gate.summary}")
+    return lines
+
+
 def reasons(project: Project, name: str, checks: list[Check], trust: Trust) -> list[str]:
-    """One line per thing, the wrong ones first, and a last line that sums up."""
+    """Why it was allowed, then one line per thing that was checked, the wrong ones first, and a
+    last line that sums up."""
     lines = []
     for outcome, word in (("wrong", "does NOT hold"), ("verified", "holds"), ("", "not looked at")):
         for check in checks:
@@ -39,8 +59,13 @@ def reasons(project: Project, name: str, checks: list[Check], trust: Trust) -> l
     end = (
         f"{counted(wrong, 'thing')} wrong: serve nothing that rests on it" if wrong else "it holds"
     )
+    try:
+        why = allowed(read_manifest(project.manifests, name))
+    except HarnessError:
+        why = []  # the checks say what is wrong with the file
     return [
         f"{name}:",
+        *(f"  {line}" for line in [*why, *(["of this:"] if why else [])]),
         *(f"  {line}" for line in lines),
         f"  {trusted(project, trust)}",
         f"  {end}",
@@ -56,6 +81,7 @@ def meaning(what: str) -> str:
         "gate": f"the gate `{name}` decides on the evidence as is recorded",
         "evalset": f"the items of `{name}` are those that were measured",
         "evidence": f"the evidence of run `{name}` is what was bound",
+        "rollouts": f"the dialogues of run `{name}` come to these scores when checked again",
     }.get(kind, what)
 
 

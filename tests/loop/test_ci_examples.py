@@ -108,9 +108,11 @@ def test_a_gate_that_fails_stops_the_workflow_with_10_and_one_that_cannot_decide
     gates = shop / "gates.yaml"
     text = gates.read_text()
     gates.write_text(text.replace("minimum_n: 2", "minimum_n: 2, floor: 1.01"))
+    git(shop, "commit", "-qam", "a floor")
     decide = workflow()[1]["Decide"]
     assert shell(shop, decide, programs, **SMALL).returncode == 10
     gates.write_text(text.replace("minimum_n: 2", "minimum_n: 100"))
+    git(shop, "commit", "-qam", "more items")
     done = shell(shop, decide, programs, **SMALL)
     assert (done.returncode, "::warning::" in done.stdout) == (0, True)
 

@@ -68,6 +68,7 @@ def test_no_flag_says_yes_for_a_gate(released):
     project, _ = released
     text = project.gates.read_text()
     project.gates.write_text(text.replace("minimum_n: 2", "minimum_n: 30"))
+    git(project.root, "commit", "-qam", "more items")
     for flag in ("--yes", "--force", "-y"):
         words = [sys.executable, "-m", "harness_cli.main", "promote", "--no-run", flag]
         done = subprocess.run(words, cwd=project.root, capture_output=True, text=True)
@@ -76,3 +77,40 @@ def test_no_flag_says_yes_for_a_gate(released):
     assert (made.decision.outcome, made.decision.exit_code, made.manifest) == (
         "INCONCLUSIVE", 11, None
     )  # fmt: skip
+
+
+def test_gates_and_limits_that_nobody_committed_promote_nothing(released):
+    """A gate file that git does not hold could let anything through and leave no trace."""
+    project, _ = released
+    project.gates.write_text(project.gates.read_text().replace("minimum_n: 2", "minimum_n: 1"))
+    settings = project.root / "harness.yaml"
+    settings.write_text(settings.read_text() + "# a remark\n")
+    made = promoted(project)
+    assert (made.decision.outcome, made.manifest) == ("FAIL", None)
+    told = next(g.summary for g in made.results if g.kind == "provenance")
+    for name in ("gates.yaml", "harness.yaml"):
+        assert f"`{name}` has uncommitted changes: commit them" in told
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "what"),
+    [
+        ("gates.yaml", "minimum_n: 2", "minimum_n: 1", "gate file"),
+        ("harness.yaml", "schema: 1\n", "schema: 1\nlimits: {replay: {}}\n", "limits"),
+        ("harness.yaml", "{kind: builtin}", "{kind: builtin, concurrency: 3}", "policy settings"),
+    ],
+)  # fmt: skip
+def test_settings_that_the_bound_commit_does_not_have_do_not_hold(released, file, old, new, what):
+    """The commit that a manifest names is made to say otherwise."""
+    project, name = released
+    path = project.root / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    git(project.root, "commit", "-qam", "otherwise")
+
+    def forge(bound):
+        bound["harness"]["evalsets_commit"] = git(project.root, "rev-parse", "HEAD")
+
+    change(project, name, forge)
+    assert what in wrong(project, name)
+    assert "says otherwise" in wrong(project, name)[what]

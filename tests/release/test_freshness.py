@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from released import GATES, chosen, measured_project, promoted, wrong
+from released import GATES, chosen, git, measured_project, promoted, wrong
 
 from harness_cli.errors import BudgetReached
 from harness_cli.evaluation.gate import Budget
@@ -120,6 +120,7 @@ def test_a_promotion_that_stops_at_its_budget_goes_on_with_the_run_it_began(proj
     text = project.gates.read_text()
     gate = "  - {name: general, kind: capability, evalset: general_instructions, metric: passed}\n"
     project.gates.write_text(text + gate)
+    git(project.root, "commit", "-qam", "another gate")
 
     def wish(**more) -> Wish:
         return Wish(run=named_run(project, None), write=False, **more)

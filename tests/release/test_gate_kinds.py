@@ -82,6 +82,26 @@ def test_a_must_pass_item_is_named_by_its_id():
     assert (result.outcome, result.summary) == ("FAIL", "must-pass items broke: product-qa-0399")
 
 
+def test_a_must_pass_item_has_to_pass_even_where_it_never_did():
+    """Not to have got worse is not enough, nor to have nothing to be compared with."""
+    made = lines([1.0] * 399 + [0.0])
+    kept = business(made, made, must_pass=("product-qa-0399",))
+    assert (kept.outcome, kept.summary) == ("FAIL", "must-pass items fail: product-qa-0399")
+    assert kept.numbers["delta"] == 0
+    gate = Gate(name="g", kind="regression", evalset="e", must_pass=("product-qa",))
+    assert ask(gate, runs={"g": evidence(made)}).outcome == "FAIL"
+    assert ask(gate, runs={"g": evidence(lines([1.0] * 400))}).outcome == "PASS"
+    silent = lines([1.0] * 400, states=["passed"] * 399 + ["unscored"])
+    assert ask(gate, runs={"g": evidence(silent)}).outcome == "FAIL"
+
+
+@pytest.mark.parametrize(("need", "outcome"), [(2, "PASS"), (3, "FAIL")])
+def test_a_must_pass_item_over_repeats_passes_k_of_n(need, outcome):
+    made = lines([1, 0, 1] * 40, repeats=3)
+    gate = Gate(name="g", kind="regression", evalset="e", must_pass=("product-qa",))
+    assert ask(gate, runs={"g": evidence(made, repeat=3, need=need)}).outcome == outcome
+
+
 @pytest.mark.parametrize(("need", "mean"), [(1, 1.0), (2, 1.0), (3, 0.0), (None, 1.0)])
 def test_repeats_give_an_item_one_verdict_of_k_of_n(need, mean):
     made = lines([1, 0, 1] * 40, repeats=3)
@@ -129,6 +149,26 @@ def test_latency_gives_the_percentile_and_the_attainment_with_their_intervals():
 )
 def test_a_bound_on_the_percentile_is_held_by_its_interval(n, bound, outcome):
     assert latency([2 * k / n for k in range(1, n + 1)], p95_s=bound).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("declared", "had", "outcome"),
+    [
+        (None, (1,), "PASS"),
+        (None, (), "PASS"),  # an older manifest, which bound no number
+        (None, (8,), "INCONCLUSIVE"),
+        (4, (4,), "PASS"),
+        (4, (1,), "INCONCLUSIVE"),
+        (4, (4, 8), "INCONCLUSIVE"),
+    ],
+)
+def test_latency_is_taken_at_the_declared_concurrency_alone(declared, had, outcome):
+    more = {} if declared is None else {"concurrency": declared}
+    gate = Gate(name="g", kind="latency", evalset="e", minimum_n=100, **more)
+    result = ask(gate, runs={"g": evidence(lines([1.0] * 110), concurrency=had)})
+    assert result.outcome == outcome
+    if outcome == "INCONCLUSIVE":
+        assert result.needs == f"harness eval e --profile replay --concurrency {declared or 1}"
 
 
 def test_cached_latency_samples_decide_nothing():

@@ -274,7 +274,13 @@ TOOLS = Gate(name="g", kind="tools")
 
 
 @pytest.mark.parametrize(
-    ("drift", "outcome"), [((), "PASS"), (("marketing.x",), "DRIFT"), (None, "INCONCLUSIVE")]
+    ("drift", "outcome"),
+    [
+        ((), "PASS"),
+        (("marketing.x",), "DRIFT"),
+        (None, "INCONCLUSIVE"),
+        ("`marketing` did not start", "ERROR"),
+    ],
 )
 def test_drifted_tools_stop_a_promotion(drift, outcome):
     assert ask(TOOLS, drift=drift).outcome == outcome

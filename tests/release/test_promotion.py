@@ -166,6 +166,12 @@ def test_a_plan_says_what_is_missing_and_runs_nothing(project):
     assert [m["gate"] for m in done["missing"]] == ["latency"]
     assert "--profile replay" in done["missing"][0]["command"]
     assert "110 rollouts" in done["missing"][0]["cost"]
+    assert "unknown tokens, no money" in done["missing"][0]["cost"]  # builtin counts none
+    reach = {r["gate"]: (r["n"], r["minimum_n"], r["enough"]) for r in done["reach"]}
+    assert reach == {"business": (30, 30, True), "latency": (100, 100, True)}
+    path.write_text(path.read_text().replace("minimum_n: 100", "minimum_n: 101"))
+    told = harness(project, "promote", "--plan")
+    assert "n: latency has 100 of at least 101: it cannot decide" in told
     assert len(list((project / ".harness" / "runs").iterdir())) == before
 
 

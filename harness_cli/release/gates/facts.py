@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_cli.evaluation.repeats import majority_of
-from harness_cli.records.gates import Gate, GateResult, Outcome
+from harness_cli.records.counting import counted
+from harness_cli.records.gates import Gate, GateResult, Outcome, declared
 from harness_cli.records.manifest import Approval, EvidenceLine
 from harness_cli.release.evidence import RunEvidence
+
+Drift = tuple[str, ...] | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,11 @@ class Facts:
     """Names in the allowed signers: an approval in such a name counts by signature only."""
     signed: Mapping[str, str] = field(default_factory=dict)
     """Good signatures of approvals → the key that made them."""
-    drift: tuple[str, ...] | None = ()
-    """Tools whose servers list something else than the lock; None when not asked."""
+    drift: Drift = ()
+    """Tools whose servers list something else than the lock; a text: why that could not be found
+    out; None when not asked."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Gate name → what broke while its evidence was read."""
     provenance: tuple[str, ...] = ()
     """What keeps the candidate from being a committed, whole, reproducible state."""
     judge: Mapping[str, Any] = field(default_factory=dict)
@@ -58,13 +64,21 @@ def result(
 def missing_run(gate: Gate) -> GateResult:
     """No run to decide on: INCONCLUSIVE, with the command that makes one."""
     split = f" --split {gate.split}" if gate.split else ""
-    profile = " --profile replay" if gate.kind == "latency" else ""
+    timed = gate.kind == "latency"
     return result(
         gate,
         "INCONCLUSIVE",
-        f"no complete run of `{gate.evalset}` by this pair",
-        needs=f"harness eval {gate.evalset}{split}{profile}",
+        f"no complete run of `{gate.evalset}` by this pair"
+        + (f", {counted(declared(gate), 'request')} at a time" if timed else ""),
+        needs=f"harness eval {gate.evalset}{split}{in_time(gate)}",
     )
+
+
+def in_time(gate: Gate) -> str:
+    """The options of `harness eval` that time a latency gate's evalset as it is declared."""
+    if gate.kind != "latency":
+        return ""
+    return f" --profile replay --concurrency {declared(gate)}"
 
 
 def broken(gate: Gate, run: RunEvidence) -> GateResult | None:

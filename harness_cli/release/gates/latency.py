@@ -1,12 +1,13 @@
 """The latency gate: attainment of the end-to-end bound on fresh requests."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from harness_cli.records.counting import counted
-from harness_cli.records.gates import Gate, GateResult
-from harness_cli.release.gates.facts import Facts, broken, missing_run, result
+from harness_cli.records.gates import Gate, GateResult, declared
+from harness_cli.release.gates.facts import Facts, broken, in_time, missing_run, result
 from harness_cli.stats.intervals import clopper_pearson
 from harness_cli.stats.percentiles import percentile, percentile_interval
 
@@ -27,12 +28,19 @@ def check(gate: Gate, facts: Facts) -> GateResult:
             gate,
             "INCONCLUSIVE",
             "the run replayed answers; latency takes fresh samples only",
-            needs=f"harness eval {gate.evalset} --profile replay",
+            needs=f"harness eval {gate.evalset}{in_time(gate)}",
+        )
+    if run.concurrency not in ((), (declared(gate),)):
+        many = " and ".join(map(str, run.concurrency))
+        return result(
+            gate,
+            "INCONCLUSIVE",
+            f"run `{run.run}` had {many} requests at a time, the gate declares {declared(gate)}",
+            needs=f"harness eval {gate.evalset}{in_time(gate)}",
         )
     if not run.complete and (stopped := broken(gate, run)):
         return stopped
-    tagged = [line for line in run.lines if WARM_UP not in line.tags]
-    measured = tagged if len(tagged) < len(run.lines) else list(run.lines)[gate.warm_up :]
+    measured = without_warm_ups(list(run.lines), gate.warm_up)
     if len(measured) < gate.minimum_n:
         return result(
             gate,
@@ -65,6 +73,8 @@ def check(gate: Gate, facts: Facts) -> GateResult:
         "max_s": walls[-1] if walls else None,
         "bound_s": gate.bound_s,
     }
+    if gate.concurrency is not msgspec.UNSET:
+        numbers["concurrency"] = gate.concurrency
     told = f"{hits} of {len(measured)} within {gate.bound_s:g} s"
     if attained < gate.attainment:
         summary = f"{told} (fewer than {gate.attainment:.0%} needed)"
@@ -75,6 +85,24 @@ def check(gate: Gate, facts: Facts) -> GateResult:
     return result(
         gate, "PASS", f"{told} (at least {gate.attainment:.0%} needed), {spread}", **numbers
     )
+
+
+class Tagged(Protocol):
+    """An item, or a line of evidence."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its tags."""
+        ...
+
+
+T = TypeVar("T", bound=Tagged)
+
+
+def without_warm_ups(found: Sequence[T], warm_up: int) -> Sequence[T]:
+    """Without those that are tagged as warm-ups, or without the first where none is."""
+    cold = [one for one in found if WARM_UP not in one.tags]
+    return cold if len(cold) < len(found) else found[warm_up:]
 
 
 def _spread(numbers: dict[str, Any]) -> str:

@@ -46,7 +46,12 @@ def check(gate: Gate, facts: Facts) -> GateResult:
             mean=round(mean, 6),
             n=len(new),
         )
-    return joined(before(gate, facts, run, new, mean), base(gate, facts, run, new))
+    answer = joined(before(gate, facts, run, new, mean), base(gate, facts, run, new))
+    failing = must_pass_failing(gate, run)
+    if failing and answer.outcome != "FAIL":
+        told = f"must-pass items fail: {', '.join(failing[:5])}"
+        return result(gate, "FAIL", told, **answer.numbers, must_pass_failing=len(failing))
+    return answer
 
 
 def before(
@@ -215,14 +220,28 @@ def worse_categories(
     return found
 
 
-def must_pass_broken(gate: Gate, run: RunEvidence, broke: list[str]) -> list[str]:
-    """Of the items that got worse, those under a must-pass tag, category or id."""
-    protected = {
+def must_pass_items(gate: Gate, run: RunEvidence) -> set[str]:
+    """Items under a must-pass tag, category or id."""
+    return {
         line.item_id
         for line in run.lines
         if {line.category, line.item_id, *line.tags} & set(gate.must_pass)
     }
+
+
+def must_pass_broken(gate: Gate, run: RunEvidence, broke: list[str]) -> list[str]:
+    """Of the items that got worse, those that must pass."""
+    protected = must_pass_items(gate, run)
     return [item for item in broke if item in protected]
+
+
+def must_pass_failing(gate: Gate, run: RunEvidence) -> list[str]:
+    """Must-pass items whose verdict (over repeats: k of n) is no pass; unscored is none either."""
+    protected = must_pass_items(gate, run)
+    if not protected:
+        return []
+    passed = scores_by_item(run, "passed")
+    return sorted(item for item in protected if passed.get(item, 0.0) < 1.0)
 
 
 def n_that_decides(difference: Paired, margin: float) -> int | None:

@@ -6,8 +6,10 @@ from harness_cli.records.counting import counted
 from harness_cli.records.gates import Gate, GateResult
 from harness_cli.records.manifest import Approval
 from harness_cli.release.clock import age_days, too_old
-from harness_cli.release.gates.facts import Facts, result
+from harness_cli.release.gates.facts import Facts, in_time, result
 from harness_cli.release.people import is_author, names_of
+
+UNSIGNED = "did not sign"
 
 
 def aged(gate: Gate, facts: Facts, found: GateResult) -> GateResult:
@@ -17,7 +19,7 @@ def aged(gate: Gate, facts: Facts, found: GateResult) -> GateResult:
     run = facts.runs.get(gate.name)
     if run is not None:
         what, began = f"run `{run.run}`", run.started
-        needs = f"harness eval {gate.evalset}" + (" --profile replay" * (gate.kind == "latency"))
+        needs = f"harness eval {gate.evalset}{in_time(gate)}"
     elif gate.kind == "judge" and facts.judge.get("calibration"):
         what, began = "the judge's calibration", str(facts.judge["calibration"].get("at", ""))
         needs = f"harness judge calibrate --judge {facts.judge.get('name')}"
@@ -37,6 +39,8 @@ def tools(gate: Gate, facts: Facts) -> GateResult:
         return result(
             gate, "INCONCLUSIVE", "the servers were not asked", needs="harness tools check"
         )
+    if isinstance(facts.drift, str):
+        return result(gate, "ERROR", facts.drift, needs="harness tools check")
     if facts.drift:
         return result(
             gate,
@@ -76,7 +80,8 @@ def approvals(gate: Gate, facts: Facts) -> GateResult:
     named = sorted(people.values())
     aside = f"; not counted: {', '.join(sorted(set(set_aside)))}" if set_aside else ""
     if len(named) < wanted:
-        how = "harness promote approve --sign KEY" if public else "harness promote --approve NAME"
+        sign = public or any(told.endswith(UNSIGNED) for told in set_aside)
+        how = "harness promote approve --sign KEY" if sign else "harness promote --approve NAME"
         told = f"{len(named)} of {counted(wanted, 'approval')}{aside}"
         return result(gate, "PENDING", told, needs=how)
     return result(gate, "PASS", f"approved by {', '.join(named)}{aside}", by=named)
@@ -93,5 +98,5 @@ def _uncounted(gate: Gate, facts: Facts, approval: Approval) -> str:
     if approval.signature:
         return "has a signature that does not hold"
     if gate.public is True or approval.by in facts.signers:
-        return "did not sign"
+        return UNSIGNED
     return ""

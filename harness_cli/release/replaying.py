@@ -1,0 +1,193 @@
+"""Recorded rollouts checked again: digests, assertions, metrics, and the judge where it is code.
+
+Nothing is asked of a model. What a panel said is taken from the record, which the evidence binds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from harness_cli import __version__
+from harness_cli.errors import BadFile, HarnessError
+from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.scorer import OldResult, scored
+from harness_cli.judges.grounded.judge import GroundedJudge
+from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.clocks import trajectory_digest
+from harness_cli.records.counting import counted
+from harness_cli.records.item import Item
+from harness_cli.records.journal import ItemRecord, TextRecord, TrajectoryRecord, VerdictRecord
+from harness_cli.records.manifest import Evidence, EvidenceLine, Manifest
+from harness_cli.records.trajectory import Trajectory
+from harness_cli.release.archiving import runs_of
+from harness_cli.release.checks import Check
+from harness_cli.release.evidence import line_of
+from harness_cli.store.journal import scan
+from harness_cli.store.project import Project
+from harness_cli.store.runs import Key, RunFolder, with_texts
+
+WHAT = "full trajectories"
+SHOWN = 3
+_key = msgspec.json.Decoder(Key).decode
+_text = msgspec.json.Decoder(TextRecord).decode
+_trajectory = msgspec.json.Decoder(TrajectoryRecord).decode
+_verdict = msgspec.json.Decoder(VerdictRecord).decode
+_item = msgspec.json.Decoder(ItemRecord).decode
+Lines = Mapping[str, tuple[EvidenceLine, ...]]
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What a journal says beside the trajectory, the last of each kind by rollout."""
+
+    verdicts: dict[Key, VerdictRecord] = field(default_factory=dict)
+    items: dict[Key, ItemRecord] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What came of one run."""
+
+    rollouts: int = 0
+    graded: int = 0
+    assertions: int = 0
+    changed: list[str] = field(default_factory=list)
+    """Rollouts that are not the bound ones."""
+    otherwise: list[str] = field(default_factory=list)
+    """Rollouts that are, and that come to something else."""
+
+
+def check_rollouts(
+    manifest: Manifest, lines: Lines, there: Project, path: Path | None
+) -> list[Check]:
+    """One check a run. `there` holds the evalsets of the bound commit, `path` the rollouts.
+
+    What is not in `path` is not re-checked, and never called verified.
+    """
+    if path is None:
+        told = f"no archive of them is here: harness manifest archive {manifest.predicate.id}"
+        return [Check(WHAT, "not re-checked", told)]
+    bound = {evidence.run: evidence for evidence in manifest.predicate.evidence}
+    same = manifest.predicate.versions.get("harness") == __version__
+    checks = []
+    try:
+        with runs_of(path, set(bound)) as runs:
+            for name, evidence in sorted(bound.items()):
+                what = f"rollouts {name}"
+                if name not in runs:
+                    checks.append(Check(what, "not re-checked", f"`{path.name}` has not this run"))
+                    continue
+                try:
+                    done = replayed(runs[name], evidence, lines.get(name, ()), there)
+                except HarnessError as exc:
+                    checks.append(Check(what, "wrong", str(exc)))
+                else:
+                    checks.append(_said(what, done, same_version=same))
+    except HarnessError as exc:
+        checks.append(Check(WHAT, "wrong", str(exc)))
+    return checks
+
+
+def replayed(
+    run: RunFolder, evidence: Evidence, lines: tuple[EvidenceLine, ...], there: Project
+) -> _Tally:
+    """Every rollout of a run beside its line of evidence."""
+    evalset = load_evalset(there, evidence.evalset, split=evidence.split, reason="verify")
+    items = {item.id: item for item in evalset.items}
+    wanted = {Key(line.item_id, line.repeat): line for line in lines}
+    judge = GroundedJudge()
+    grades = judge if judge.id == evidence.judge_id else None
+    recorded, tally = _read(run), _Tally()
+    for key, compact, whole in _rollouts(run):
+        line = wanted.pop(key, None)
+        name = f"{key.item}#{key.repeat}"
+        if line is None:
+            continue  # of an item that broke and came again, or that no gate looks at
+        tally.rollouts += 1
+        digest = trajectory_digest(compact)
+        if digest != line.trajectory_sha256 or key.item not in items:
+            tally.changed.append(name)
+            continue
+        again = _again(items[key.item], key, whole, recorded, evalset.world, grades, tally, digest)
+        if not _alike(line, again, whole):
+            tally.otherwise.append(name)
+    tally.changed += [f"{key.item}#{key.repeat} (missing)" for key in sorted(wanted)]
+    return tally
+
+
+def _again(
+    item: Item,
+    key: Key,
+    whole: Trajectory,
+    recorded: _Recorded,
+    world: Catalogue,
+    judge: GroundedJudge | None,
+    tally: _Tally,
+    digest: str,
+) -> EvidenceLine:
+    """The line that this rollout comes to now."""
+    said, old = recorded.verdicts.get(key), recorded.items.get(key)
+    verdict = said.verdict if said else None
+    if judge is not None and verdict is not None and item.state is None:
+        verdict = judge.verdict(item, whole, world)
+        tally.graded += 1
+    kept = OldResult(digest, old.result.assertions if old else ())
+    result = scored(item, whole, verdict, said.error if said else None, kept)
+    tally.assertions += len(result.assertions)
+    return line_of("", result)
+
+
+def _alike(line: EvidenceLine, again: EvidenceLine, whole: Trajectory) -> bool:
+    """The same but for clocks; a time that was taken is the trajectory's own."""
+    ttft = whole.steps[0].reply.ttft_s if whole.steps else None
+    timed = line.wall_s in (None, whole.wall_s) and line.ttft_s in (None, ttft)
+    plain = msgspec.structs.replace(again, run=line.run, wall_s=line.wall_s, ttft_s=line.ttft_s)
+    return timed and plain == line
+
+
+def _read(run: RunFolder) -> _Recorded:
+    found = _Recorded()
+    for line in scan(run.journal):
+        if line.kind == "verdict":
+            verdict = _verdict(line.data)
+            found.verdicts[Key(verdict.item, verdict.repeat)] = verdict
+        elif line.kind == "item":
+            item = _item(line.data)
+            found.items[Key(item.item, item.repeat)] = item
+    return found
+
+
+def _rollouts(run: RunFolder) -> Iterator[tuple[Key, Trajectory, Trajectory]]:
+    """The last trajectory of each rollout, as it is digested and with its texts put back.
+
+    Raises `BadFile` for a text that is not the one which trajectories refer to.
+    """
+    last = {_key(x.data): x.offset for x in scan(run.rollouts) if x.kind == "trajectory"}
+    texts: dict[str, str] = {}
+    for line in scan(run.rollouts):
+        if line.kind == "text":
+            text = _text(line.data)
+            if blake2b(text.text.encode(), digest_size=16).hexdigest() != text.id:
+                raise BadFile(f"the prompt text `{text.id}` is another one")
+            texts[text.id] = text.text
+        elif line.kind == "trajectory" and last[_key(line.data)] == line.offset:
+            compact = _trajectory(line.data).trajectory
+            yield _key(line.data), compact, with_texts(line.data, texts)
+
+
+def _said(what: str, done: _Tally, *, same_version: bool) -> Check:
+    if done.changed:
+        told = f"{counted(len(done.changed), 'rollout')} not as bound: "
+        return Check(what, "wrong", told + ", ".join(done.changed[:SHOWN]))
+    if done.otherwise:
+        told = f"{counted(len(done.otherwise), 'rollout')} scored otherwise: "
+        told += ", ".join(done.otherwise[:SHOWN])
+        if same_version:
+            return Check(what, "wrong", told)
+        return Check(what, "not re-checked", f"another version recorded them; {told}")
+    graded = f"{done.graded} graded again" if done.graded else "grades taken as recorded"
+    made = f"{counted(done.assertions, 'assertion')} made again"
+    return Check(what, "verified", f"{counted(done.rollouts, 'rollout')}: {graded}, {made}")
