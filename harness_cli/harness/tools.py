@@ -9,12 +9,14 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from harness_cli.harness.memo import Memo
+from harness_cli.harness.plain_schema import Check, plain_check
 from harness_cli.records.canonical import digest
 from harness_cli.records.harness import HarnessState, Tool
 
 Definition = dict[str, Any]
 _OFFERED: Memo[tuple[Definition, ...]] = Memo(32)
 _VALIDATORS: Memo[Draft202012Validator] = Memo(512)
+_PLAIN: Memo[Check | None] = Memo(512)
 _NOWHERE: Registry[Any] = Registry()
 """A registry that fetches nothing: a schema's `$ref` never leaves the schema."""
 
@@ -84,6 +86,9 @@ def argument_errors(tool: Tool, arguments: Any) -> list[str]:
 
 def value_errors(schema: Mapping[str, Any], value: Any) -> list[str]:
     """What is wrong with a value under a schema; the same schema object is compiled once."""
+    plain = _PLAIN.get((schema,), "", lambda: plain_check(schema))
+    if plain is not None and plain(value):
+        return []
     validator = _VALIDATORS.get(
         (schema,), "", lambda: Draft202012Validator(schema, registry=_NOWHERE)
     )

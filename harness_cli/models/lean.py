@@ -1,8 +1,8 @@
 """The default client: our own HTTP/1.1 connections, and aiohttp where a proxy stands between."""
 
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -20,6 +20,9 @@ _AGENT: Final = "harness-evolution"
 
 class LeanPolicy(ClientPolicy):
     """Chat completions at a small fraction of a general client's cost per call."""
+
+    yields = True
+    """Every wait of it ends when it is cancelled: `runtime.ask` gives it no task of its own."""
 
     def __init__(self, name: str, config: PolicyConfig, *, seed: int = 0) -> None:
         super().__init__(name, config, seed=seed)
@@ -41,12 +44,8 @@ class LeanPolicy(ClientPolicy):
 
             self._way = Proxied(url, headers, proxy)
 
-    @asynccontextmanager
-    async def _post(self, body: dict[str, Any], seconds: float) -> AsyncIterator[Response]:
-        async with self._way.post(
-            msgspec.json.encode(body), min(seconds, _CONNECT_S), self.stall_s()
-        ) as response:
-            yield response
+    def _post(self, body: dict[str, Any], seconds: float) -> AbstractAsyncContextManager[Response]:
+        return self._way.post(msgspec.json.encode(body), min(seconds, _CONNECT_S), self.stall_s())
 
     async def close(self) -> None:
         """Close every connection."""
@@ -67,22 +66,38 @@ class _Direct:
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._pool = Http1Pool(url, headers)
 
-    @asynccontextmanager
-    async def post(
-        self, body: bytes, connect_s: float, stall_s: float | None
-    ) -> AsyncIterator[Connection]:
-        try:
-            connection = await self._pool.post(body, connect_s=connect_s, stall_s=stall_s)
-        except Stale:
-            # The server closed an idle connection while we wrote to it; a fresh one tells.
-            connection = await self._pool.post(body, connect_s=connect_s, stall_s=stall_s)
-        try:
-            yield connection
-        finally:
-            self._pool.give_back(connection)
+    def post(self, body: bytes, connect_s: float, stall_s: float | None) -> "_Exchange":
+        return _Exchange(self._pool, body, connect_s, stall_s)
 
     async def close(self) -> None:
         await self._pool.close()
+
+
+class _Exchange(AbstractAsyncContextManager[Response]):
+    """One request and its answer; a generator would cost as much again as all that it does."""
+
+    __slots__ = ("_body", "_connect_s", "_connection", "_pool", "_stall_s")
+
+    def __init__(
+        self, pool: Http1Pool, body: bytes, connect_s: float, stall_s: float | None
+    ) -> None:
+        self._pool, self._body = pool, body
+        self._connect_s, self._stall_s = connect_s, stall_s
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Connection:
+        pool, body, connect_s, stall_s = self._pool, self._body, self._connect_s, self._stall_s
+        try:
+            made = await pool.post(body, connect_s=connect_s, stall_s=stall_s)
+        except Stale:
+            # The server closed an idle connection while we wrote to it; a fresh one tells.
+            made = await pool.post(body, connect_s=connect_s, stall_s=stall_s)
+        self._connection = made
+        return made
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._connection is not None:
+            self._pool.give_back(self._connection)
 
 
 def proxy_for(url: str) -> str | None:

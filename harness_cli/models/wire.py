@@ -4,7 +4,7 @@ Both transports share this module, so what one tolerates the other does. What ca
 answer raises a retryable `ProviderError`: it is never taken for a short reply.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -116,16 +116,18 @@ class ReplyBuilder:
 
     def add(self, payload: Any) -> None:
         """One chunk of a stream, or a whole answer."""
-        error = error_in_body(payload)
-        if error is not None:
-            raise error
         if not isinstance(payload, dict):
             raise malformed(f"the answer is no JSON object: {shown(str(payload))}")
-        self.model = payload.get("model") or self.model
-        self.fingerprint = payload.get("system_fingerprint") or self.fingerprint
-        if payload.get("usage"):
-            self._usage = usage_of(payload["usage"])
-        choices = payload.get("choices")
+        get = payload.get
+        if get("error") or get("object") == "error":
+            error = error_in_body(payload)
+            if error is not None:
+                raise error
+        self.model = get("model") or self.model
+        self.fingerprint = get("system_fingerprint") or self.fingerprint
+        if usage := get("usage"):
+            self._usage = usage_of(usage)
+        choices = get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index") in (0, None):
                 self._choice(choice)
@@ -138,18 +140,22 @@ class ReplyBuilder:
         elif isinstance(choice.get("text"), str):
             self._content.append(choice["text"])
         self._finish = choice.get("finish_reason") or self._finish
-        self._tokens(choice)
+        if "logprobs" in choice or "token_ids" in choice:
+            self._tokens(choice)
 
     def _part(self, part: dict[str, Any]) -> None:
-        _texts(part.get("content"), self._content, self._reasoning)
-        for key in ("reasoning_content", "reasoning"):
-            if isinstance(part.get(key), str):
-                self._reasoning.append(part[key])
-                break
-        if isinstance(part.get("refusal"), str):
-            self._refusal.append(part["refusal"])
-        calls = part.get("tool_calls")
-        if calls is None and isinstance(part.get("function_call"), dict):
+        get = part.get
+        if (content := get("content")) is not None:
+            _texts(content, self._content, self._reasoning)
+        thought = get("reasoning_content")
+        thought = thought if isinstance(thought, str) else get("reasoning")
+        if isinstance(thought, str):
+            self._reasoning.append(thought)
+        refusal = get("refusal")
+        if isinstance(refusal, str):
+            self._refusal.append(refusal)
+        calls = get("tool_calls")
+        if calls is None and isinstance(get("function_call"), dict):
             calls = [{"index": 0, "function": part["function_call"]}]
         for call in calls if isinstance(calls, list) else ():
             self._calls.add(call)
@@ -207,23 +213,29 @@ class ReplyBuilder:
 
 def usage_of(found: Any) -> Usage:
     """Token counts under any of their names; what is not said stays unknown."""
-    if not isinstance(found, Mapping):
+    if not isinstance(found, dict):
         return Usage()
-    details = found.get("prompt_tokens_details") or found.get("input_tokens_details") or {}
-    spent = found.get("completion_tokens_details") or found.get("output_tokens_details") or {}
+    details = found.get("prompt_tokens_details") or found.get("input_tokens_details")
+    spent = found.get("completion_tokens_details") or found.get("output_tokens_details")
+    cached = _count(details, "cached_tokens")
+    if cached is None:
+        cached = _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens")
     return Usage(
         input_tokens=_count(found, "prompt_tokens", "input_tokens"),
         output_tokens=_count(found, "completion_tokens", "output_tokens"),
-        cached_tokens=_count(details, "cached_tokens")
-        if _count(details, "cached_tokens") is not None
-        else _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens"),
+        cached_tokens=cached,
         reasoning_tokens=_count(spent, "reasoning_tokens"),
     )
 
 
 def _count(found: Any, *names: str) -> int | None:
-    values = (found.get(n) for n in names) if isinstance(found, Mapping) else ()
-    return next((v for v in values if isinstance(v, int) and v >= 0), None)
+    if not isinstance(found, dict):
+        return None
+    for name in names:
+        value = found.get(name)
+        if isinstance(value, int) and value >= 0:
+            return value
+    return None
 
 
 def _texts(content: Any, said: list[str], thoughts: list[str]) -> None:

@@ -1,6 +1,7 @@
 """`harness bench replay` against real endpoints with every bad habit the issue names."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -12,10 +13,14 @@ from pathlib import Path
 import pytest
 from bench_endpoint import Endpoint, project_at, serving
 
-from harness_cli.errors import UsageError
+from harness_cli.errors import ProviderError, UsageError
 from harness_cli.evaluation.agents import open_agent
 from harness_cli.harness.load import load_state
+from harness_cli.models.lean import LeanPolicy
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.chat import ChatRequest
+from harness_cli.records.config import PolicyConfig
+from harness_cli.runtime.ask import bounded_call
 from harness_cli.serving.bench.arm import Arm, read_bench, resumed, run_arm
 from harness_cli.serving.bench.figures import figures
 from harness_cli.store.project import Project
@@ -202,11 +207,10 @@ def test_a_killed_run_says_what_it_had_and_is_gone_on_with(tmp_path):
 
 
 def test_a_clock_that_jumps_changes_no_latency_and_is_told(tmp_path, monkeypatch):
-    real, begun = time.time, time.monotonic()
-    monkeypatch.setattr(
-        time, "time", lambda: real() + (3600 if time.monotonic() - begun > 0.4 else 0)
-    )
-    _, run = measured(tmp_path, Endpoint(think_s=0.03))
+    real, endpoint = time.time, Endpoint(think_s=0.03)
+    # In the middle of the run, however slowly it came to its first request.
+    monkeypatch.setattr(time, "time", lambda: real() + (3600 if endpoint.asked > 9 else 0))
+    _, run = measured(tmp_path, endpoint)
     assert run.contract.clock_jump_s == pytest.approx(3600, abs=5)
     numbers = figures(run)
     assert numbers.wall.longest < 5
@@ -269,3 +273,29 @@ def test_a_benchmark_starts_the_tool_servers_before_its_first_request():
     assert state.mcp
     assert asyncio.run(starts(started=False)) == {}
     assert asyncio.run(starts(started=True)) == dict.fromkeys(state.mcp, 1)
+
+
+def test_a_client_without_a_task_of_its_own_is_ended_by_our_clock():
+    """`LeanPolicy` yields; a bound that is over ends its call and gives the connection back."""
+    request = ChatRequest(messages=({"role": "user", "content": "SID=1 ?"},))
+
+    async def go():
+        async with serving(Endpoint(think_s=5.0)) as url:
+            policy = LeanPolicy("stub", PolicyConfig(kind="openai", model="m", base_url=url))
+            begun = time.monotonic()
+            with pytest.raises(ProviderError, match=r"no answer within 0\.3 s") as raised:
+                await bounded_call(policy, request, 0.3)
+            await policy.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            clients = [t for t in others if "complete" in repr(t.get_coro())]
+            return raised.value.kind, time.monotonic() - begun, clients
+
+    kind, took, clients = asyncio.run(go())
+    assert (kind, clients) == ("timeout", [])
+    assert took < 3
+
+
+def test_a_benchmark_leaves_the_garbage_collector_as_it_was(tmp_path):
+    before = gc.get_threshold(), gc.isenabled()
+    measured(tmp_path, Endpoint(), limit=6)
+    assert (gc.get_threshold(), gc.isenabled(), gc.get_freeze_count()) == (*before, 0)
