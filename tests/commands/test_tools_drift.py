@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,7 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 from small_harness import committed, project
 
 from harness_cli.harness.load import load_state
+from harness_cli.records.gates import Gate, GatesFile
+from harness_cli.release.decide import decide
 from harness_cli.release.drift import drifted_tools
+from harness_cli.release.gates.all import run_gates
+from harness_cli.release.gates.facts import Facts
 from harness_cli.store.project import Project
 
 SERVER = Path(__file__).parents[1] / "runtime" / "servers" / "listing.py"
@@ -158,5 +163,26 @@ def test_a_tool_that_mcp_yaml_names_and_that_went_is_drift_and_no_bad_file(place
         found = Project.find(place)
         drift = asyncio.run(drifted_tools(found, load_state(found)))
         assert drift == ("shop.delivery removed",)
+    finally:
+        config.write_text(text)
+
+
+@pytest.mark.parametrize("place", ["http"], indirect=True)
+def test_a_server_that_does_not_answer_makes_the_gate_an_error_and_no_drift(place):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        dead = free.getsockname()[1]
+    config = place / "harness_repo/tools/mcp.yaml"
+    text = config.read_text()
+    config.write_text(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{dead}", text))
+    try:
+        found = Project.find(place)
+        drift = asyncio.run(drifted_tools(found, load_state(found)))
+        assert isinstance(drift, str)
+        assert "shop" in drift
+        gates = GatesFile(gates=(Gate(name="tools", kind="tools"),))
+        [told] = run_gates(gates, Facts(drift=drift))
+        assert (told.outcome, told.summary, told.needs) == ("ERROR", drift, "harness tools check")
+        assert decide([told]).exit_code == 1
     finally:
         config.write_text(text)

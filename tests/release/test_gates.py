@@ -7,6 +7,7 @@ from harness_cli.records.calibration import Calibration, JudgeIdentity, KindCoun
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.manifest import Approval, EvidenceLine
 from harness_cli.records.run import Interval
+from harness_cli.release.decide import decide
 from harness_cli.release.evidence import RunEvidence
 from harness_cli.release.gates.all import run_gates
 from harness_cli.release.gates.facts import Facts
@@ -308,3 +309,12 @@ def test_provenance_findings_fail():
     gate = Gate(name="g", kind="provenance")
     assert ask(gate, provenance=("made from uncommitted files",)).outcome == "FAIL"
     assert ask(gate).outcome == "PASS"
+
+
+def test_a_gate_whose_evidence_cannot_be_read_is_an_error_and_the_others_decide():
+    gates = GatesFile(gates=(BUSINESS, msgspec.structs.replace(BUSINESS, name="other")))
+    runs = {"other": evidence(lines([1.0] * 50))}
+    broken, good = run_gates(gates, Facts(runs=runs, errors={BUSINESS.name: "run.json: damaged"}))
+    assert (broken.outcome, broken.summary) == ("ERROR", "run.json: damaged")
+    assert good.outcome == "PASS"
+    assert decide([broken, good]).exit_code == 1
