@@ -1,9 +1,9 @@
 """`python -m benchmarks.run [--quick] [NAME…]`: one JSON object a line, a goal each.
 
 `{"name", "value", "goal", "ok", "how"}`; values are medians of ratios taken within one run. Names:
-startup, augmenting, engine-logs, floor, inspect, masks, panel, reliability, replaying, rescoring,
-simulating, statistics, verifying. `--table FILE` writes the same as a Markdown table with the
-machine it was measured on.
+startup, augmenting, diagnosing, engine-logs, floor, inspect, masks, panel, reliability, replaying,
+rescoring, simulating, statistics, verifying. `--table FILE` writes the same as a Markdown table
+with the machine it was measured on.
 The exit code is 1 when a goal was missed.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import (
     augmenting,
+    diagnosing,
     engine_logs,
     floor,
     inspect_ai,
@@ -34,6 +35,7 @@ from benchmarks import (
 ALL = {
     "startup": startup,
     "augmenting": augmenting,
+    "diagnosing": diagnosing,
     "engine-logs": engine_logs,
     "floor": floor,
     "inspect": inspect_ai,

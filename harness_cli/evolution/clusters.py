@@ -127,12 +127,40 @@ def _static(failures: Sequence[Failure]) -> Any:
     import numpy as np
     from sklearn.preprocessing import normalize
 
-    from harness_cli.models.builtin.vectors import WordVectors
-
     facts = _vectors([facts_of(f) for f in failures])
-    said = WordVectors().embed([f"{f.seen.comment}\n{f.reply[:400]}" for f in failures])
-    meant = normalize(said.astype(np.float64) - said.mean(axis=0, dtype=np.float64))
+    meant = _meanings([_spoken(f"{f.seen.comment} {f.reply[:400]}") for f in failures])
     return normalize(np.hstack([FACTS * facts, MEANING * meant]))
+
+
+def _spoken(text: str) -> list[str]:
+    """Words as word vectors know them: without pairs, Chinese runs in pieces of two."""
+    found: list[str] = []
+    for token in _WORD.findall(text.casefold()):
+        if _HAN.match(token) and len(token) > 2:
+            found += [token[i : i + 2] for i in range(len(token) - 1)]
+        else:
+            found.append(token)
+    return found
+
+
+def _meanings(bags: Sequence[Sequence[str]]) -> Any:
+    """The mean of the texts' token vectors, less what all texts share: unit rows of at most 50
+    dimensions. A word is read once, however many failures hold it."""
+    import numpy as np
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import normalize
+
+    from harness_cli.evolution.word_sums import WordSums
+
+    if not any(bags):
+        return np.zeros((len(bags), 1))
+    model = CountVectorizer(analyzer=_as_it_is, max_features=20_000)
+    counts = model.fit_transform(bags)
+    said = normalize(counts @ WordSums().of([str(w) for w in model.get_feature_names_out()]))
+    said -= said.mean(axis=0)
+    # Of a matrix of 256 columns the axes come from its covariance, at the price of one product.
+    _, axes = np.linalg.eigh(said.T @ said)
+    return normalize(said @ axes[:, -50:])
 
 
 def _as_it_is(bag: Sequence[str]) -> Sequence[str]:
@@ -169,7 +197,7 @@ def choose_k(rows: Any) -> int:
         rows = rows[np.sort(chosen)]
     distinct = len(np.unique(rows.round(6), axis=0))
     best, best_k = NO_STRUCTURE, 1
-    for k in range(2, min(MOST, len(rows) // 4, distinct - 1) + 1):
+    for k in range(2, min(MOST, len(rows) // 4, distinct) + 1):
         labels = KMeans(k, n_init=1, random_state=SEED).fit_predict(rows)
         score = round(float(silhouette_score(rows, labels)), 4)
         if score > best:

@@ -29,14 +29,16 @@ def failures(n):
 
 
 @pytest.mark.accept
-def test_fifty_thousand_failures_cost_at_most_twice_their_vectors():
+@pytest.mark.parametrize("kind", clusters.KINDS)
+def test_fifty_thousand_failures_cost_at_most_twice_their_vectors(kind):
     found = tuple(failures(50_000))
-    clusters._vectors([["a", "b"], ["b", "c"], ["a", "c", "d"]])  # the imports
+    clusters.cluster(found[:40], kind)  # the imports
     begin = time.process_time()
     clusters._vectors([clusters.tokens(f) for f in found])
     alone = time.process_time() - begin
     begin = time.process_time()
-    made = diagnose(Material(found, tuple(f.seen for f in found)), Subject("r", "h", "e"))
+    material = Material(found, tuple(f.seen for f in found))
+    made = diagnose(material, Subject("r", "h", "e"), vectors=kind)
     assert time.process_time() - begin <= 2 * alone
     assert sum(c.size for c in made.clusters) >= 45_000
 
@@ -81,6 +83,30 @@ def test_static_vectors_cost_in_proportion_to_the_failures():
         clusters._static(part)
         times.append(time.process_time() - begin)
     assert times[1] < 12 * times[0], "four times the failures, quadratic would be sixteen"
+
+
+def test_the_meaning_of_a_text_is_the_mean_of_its_token_vectors():
+    texts = ["the parcel is cracked", "how much does it cost", "when will it arrive"]
+    from harness_cli.evolution.word_sums import WordSums
+
+    vectors = WordSums()
+    sums = vectors.of(texts[0].split()).sum(axis=0)
+    whole = vectors.embed(texts[:1])[0]
+    assert sums / (sums**2).sum() ** 0.5 == pytest.approx(whole, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", clusters.KINDS)
+def test_failures_without_a_word_have_no_meaning_and_are_grouped_by_facts(kind):
+    found = [
+        Failure(
+            seen=Seen(item_id=f"i{n}", category="c", state="failed", comment="?"),
+            observations=(Observation(kind="no_reply" if n % 2 else "loop", step=1),),
+        )
+        for n in range(12)
+    ]
+    groups, left = clusters.cluster(found, kind)
+    assert sorted([{i % 2 for i in g} for g in groups], key=min) == [{0}, {1}]
+    assert not left
 
 
 def test_an_unknown_kind_of_vectors_is_named():
