@@ -6,14 +6,15 @@ points to it: `use thanks.`, `: refusal.`
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_letters, digits
 
 EDGE, END = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_-])"
-_POINTS = (
-    r"(?:\b(?:use|load|with|skill|that is|beside|see)\s+|(?<!Viewer)(?<!Host)(?<!en)(?<!zh):\s+)"
-)
+_POINTER = r"(?:\b(?:use|load|with|skill|that is|beside|see)|(?<!Viewer)(?<!Host)(?<!en)(?<!zh):)"
+_POINTS = rf"(?:{_POINTER}\s+)"
+_POINT, _REACH = re.compile(rf"{_POINTER}\Z"), 16
+"""Before the blanks that a word stands behind; none is longer."""
 _STOPS = r"(?=\.(?:\s|$)|,|;|\s+(?:and|or)\b)"
 _SAID = re.compile(r"^(?:Viewer|Host|观众|主播)\b.*$|^\s+[-*] [a-z]{2}: .*$", re.MULTILINE)
 """Words of viewers and hosts: never names."""
@@ -75,24 +76,31 @@ class Speech:
         listed = _any(words, f"{EDGE}(?P<n>", f"){END}")
         text = _LISTS.sub(lambda line: _after_colon(line[0], listed, made), text)
         text = _any(words, "`(?P<n>", ")`").sub(made, text)
-        if not any(_stands_alone(word, text) for word in words):
-            return text
-        said = [m.span() for m in _SAID.finditer(text)]
-        return _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}").sub(
-            lambda m: m[0] if any(a <= m.start() < b for a, b in said) else made(m), text
-        )
+        found = sorted(_pointed(words, text), key=re.Match.start)
+        said = [m.span() for m in _SAID.finditer(text)] if found else []
+        pieces, behind = [], 0
+        for match in found:
+            if match.start() >= behind and not any(a <= match.start() < b for a, b in said):
+                pieces += [text[behind : match.start()], made(match)]
+                behind = match.end()
+        return "".join([*pieces, text[behind:]])
 
 
-def _stands_alone(word: str, text: str) -> bool:
-    """Whether a word stands where a sentence can point to it: behind a blank, before a stop."""
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        behind = text[end : end + 1]
-        if text[at - 1 : at].isspace() and (behind.isspace() or behind in ".,;"):
-            return True
-        at = text.find(word, at + 1)
-    return False
+def _pointed(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+    """Where a sentence points to a word. Looked for from the word on: one expression for all of it
+    would try every place of the text."""
+    pattern = _any(words, f"(?P<b>{_POINTS})(?P<n>", f"){_STOPS}")
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            before = at
+            while before and text[before - 1].isspace():
+                before -= 1
+            points = _POINT.search(text, max(0, before - _REACH), before) if before < at else None
+            match = pattern.match(text, points.start()) if points else None
+            if match and match.start("n") == at:
+                yield match
+            at = text.find(word, at + 1)
 
 
 def _after_colon(line: str, names: re.Pattern[str], made: Callable[[re.Match[str]], str]) -> str:

@@ -45,7 +45,7 @@ def sandbox(
 
     bounds = bounds_of(sessions=sessions, idle_s=idle, whole_s=life, step_s=step)
     rooms = open_rooms(directory, rev=harness, rewards=rewards)
-    token, own = token_of(), TOKEN in os.environ
+    token, own = token_of(), bool(os.environ.get(TOKEN))
 
     def ready(url: str) -> None:
         if as_json:

@@ -107,6 +107,8 @@ def collect(files: Mapping[str, Entry]) -> Parts:
 
 def _conflict(data: bytes) -> int | None:
     """Where an unresolved merge begins."""
+    if b"<<<<<<< " not in data:
+        return None
     start, at = None, 0
     for mark in _MARKS:
         found = mark.search(data, at)

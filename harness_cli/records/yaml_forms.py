@@ -34,7 +34,7 @@ class _Remembering:
             rules = cls.yaml_implicit_resolvers
             for tag, pattern in [*rules.get(value[:1], ()), *rules.get(None, ())]:
                 if pattern.match(value):
-                    return tag
+                    return str(tag)
             return _STR
 
         cls._tag = staticmethod(lru_cache(maxsize=8192)(found))  # type: ignore[attr-defined]

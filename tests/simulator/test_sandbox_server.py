@@ -319,9 +319,8 @@ def test_a_sandbox_that_is_not_there_is_an_error_that_says_so():
 @contextmanager
 def process(*words, token=None):
     """A sandbox of its own process, which is killed at the end."""
-    environment = {k: v for k, v in os.environ.items() if k != "HARNESS_SANDBOX_TOKEN"}
-    if token:
-        environment["HARNESS_SANDBOX_TOKEN"] = token
+    # Set and empty is not set.
+    environment = {**os.environ, "HARNESS_SANDBOX_TOKEN": token or ""}
     started = subprocess.Popen(
         [sys.executable, *words, "-C", str(ROOT)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
