@@ -51,7 +51,7 @@ def said(policy):
             request = ChatRequest(
                 messages=({"role": "user", "content": "hi"},), tools=TOOLS, max_tokens=2
             )
-            return await policy.complete(request, Deadline.after(60))
+            return await policy.complete(request, Deadline())
         finally:
             await policy.close()
 

@@ -36,11 +36,11 @@ def test_it_is_trls_own_order_where_that_leaves_nothing_out():
 
 
 def test_trl_leaves_out_what_is_no_whole_batch_and_this_does_not():
-    theirs = RepeatSampler(list(range(7)), batch_size=3, seed=7)
+    theirs = RepeatSampler(list(range(7)), 1, batch_size=3, seed=7)
     assert len(set(theirs)) == 6
     (ours,) = epochs(7, 3, 1, seed=7)
     assert set(ours) == set(range(7))
-    theirs = list(RepeatSampler(list(range(7)), batch_size=3, seed=7))
+    theirs = list(RepeatSampler(list(range(7)), 1, batch_size=3, seed=7))
     assert ours[:6] == theirs
 
 
