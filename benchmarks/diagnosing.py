@@ -67,13 +67,16 @@ def failures(n: int) -> Iterator:
 
 def measured(kind: str, n: int) -> dict:
     """Seconds of CPU of both, and the peak of this process."""
+    from threadpoolctl import threadpool_limits
+
     from harness_cli.evolution import clusters
     from harness_cli.evolution.diagnose import Material, Subject, diagnose
 
     found = tuple(failures(n))
     warm = found[:200]
     diagnose(Material(warm, tuple(f.seen for f in warm)), Subject("r", "h", "e"), vectors=kind)
-    alone, _ = cpu_of(lambda: clusters._vectors([clusters.tokens(f) for f in found]))
+    with threadpool_limits(limits=1):  # as the diagnosis has it: idle threads spin, and count
+        alone, _ = cpu_of(lambda: clusters._vectors([clusters.tokens(f) for f in found]))
     seen = tuple(f.seen for f in found)
     spent, made = cpu_of(
         lambda: diagnose(Material(found, seen), Subject("r", "h", "e"), vectors=kind)
