@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Sampler
 
 
-class TaskOrder(Sampler[int]):
+class TaskOrder(Sampler[int]):  # type: ignore[misc]
     """Numbers of tasks as a trainer of TRL reads them: `each` tasks an iteration, every task
     `copies` times in a row, the whole of it `repeats` times.
 
