@@ -225,9 +225,10 @@ def test_an_unknown_field_of_a_stage_names_the_arm(study):
 
 
 def test_families_hold_what_an_arm_starts_from_and_who_teaches_it(study):
-    sft, hsa = sorted(families(study.arms), key=len)
+    *alone, sft, hsa = sorted(families(study.arms), key=len)
+    assert alone == [("sft-200",), ("hsa-200",)]
     assert set(sft) == {"sft", "sft-opd", "sft-opd-rl", "sft-rl", "sft-hrl"}
-    assert set(hsa) == {arm.name for arm in study.arms} - set(sft)
+    assert set(hsa) == {arm.name for arm in study.arms} - {*sft, "sft-200", "hsa-200"}
     a, b, c = (Arm(name=n, start="base", stage="sft") for n in "abc")
     assert families([a, b, c]) == [("a",), ("b",), ("c",)]
     taught = msgspec.structs.replace(c, teacher="a")
@@ -237,7 +238,8 @@ def test_families_hold_what_an_arm_starts_from_and_who_teaches_it(study):
 def test_units_are_every_family_of_every_seed_the_largest_first(study):
     every = [msgspec.structs.replace(arm, on_request=False) for arm in study.arms]
     made = units(every, [5, 6])
-    assert [(seed, len(names)) for seed, names in made] == [(5, 8), (6, 8), (5, 5), (6, 5)]
+    sizes = [(seed, len(names)) for seed, names in made]
+    assert sizes == [(seed, n) for n in (8, 5, 1, 1) for seed in (5, 6)]
     assert units(study.arms, [5], ["sft", "hsa", "sft-rl"]) == [
         (5, ("sft", "sft-rl")),
         (5, ("hsa",)),
