@@ -19,6 +19,8 @@ from harness_cli.stats.percentiles import AcrossRuns, across_runs
 
 NEEDED: Final = 3.0
 """Rule of three: none of n items worse bounds the share of such items by 3/n at 95 %."""
+P95_PAIRS: Final = 72
+"""0.95^72 < 0.025: so many cases bound a P95 from above at 95 %."""
 Gain = Literal["gains", "unclear", "none"]
 
 
@@ -156,10 +158,12 @@ def _level(concurrency: int, off: Sequence[BenchRun], on: Sequence[BenchRun]) ->
     found = tuple(contrasts_of(off, on))
     ratios = [c.wall_p95 for c in found if c.wall_p95.value is not None]
     gain: Gain = "unclear"
+    # Resampling fewer than that many cases says nothing of their P95, however narrow it looks.
+    told = all(c.pairs >= P95_PAIRS for c in found)
     mean = across_runs([r.value for r in ratios if r.value is not None])
-    if ratios and all(r.low is not None and r.low >= 1 for r in ratios):
+    if told and ratios and all(r.low is not None and r.low >= 1 for r in ratios):
         gain = "none"
-    elif ratios and all(r.high is not None and r.high < 1 for r in ratios):
+    elif told and ratios and all(r.high is not None and r.high < 1 for r in ratios):
         gain = "gains"
     return Level(
         concurrency=concurrency,
@@ -209,7 +213,10 @@ def _advice(levels: Sequence[Level], boundary: int | None) -> list[str]:
         said.append(f"at {listed} there is no P95 of both: nothing is known of the gain there")
     if unclear:
         listed = ", ".join(f"C={c}" for c in unclear)
-        said.append(f"at {listed} the interval of P95 holds 1: more cases or runs would tell")
+        said.append(
+            f"at {listed} the interval of P95 holds 1 or comes of fewer than {P95_PAIRS} cases: "
+            "more cases or runs would tell"
+        )
     return said
 
 
