@@ -40,6 +40,12 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def file_sha256(path: Path) -> str:
+    """The hex SHA-256 of a file, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def digest(value: Any) -> str:
     """The SHA-256 of a value's canonical JSON."""
     return sha256(canonical_json(value))

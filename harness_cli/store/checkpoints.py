@@ -5,7 +5,6 @@ tokenizer, chat template, adapter. The record is written last, in a folder that 
 rename, so a killed job leaves the checkpoint before or the one after, never half of one.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import Final
 import msgspec
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
-from harness_cli.records.canonical import digest, write_json
+from harness_cli.records.canonical import digest, file_sha256, write_json
 from harness_cli.records.checkpoint import Checkpoint, ServedAs
 from harness_cli.records.config import CheckpointRef, DraftSettings, PolicyConfig
 from harness_cli.records.reader import read_json
@@ -63,7 +62,7 @@ def checkpoint_files(folder: Path) -> dict[str, str]:
             f"`{folder}` is no checkpoint folder",
             hint="it must hold config.json (or adapter_config.json), a tokenizer and *.safetensors",
         )
-    return {path.name: _file_digest(path) for path in found}
+    return {path.name: file_sha256(path) for path in found}
 
 
 def digest_of(folder: Path) -> str:
@@ -215,8 +214,3 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

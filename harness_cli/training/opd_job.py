@@ -6,7 +6,6 @@ sampled (`beta=1`, reverse). *general*: prompts of an instruction set, the teach
 teacher is the RL checkpoint of the same environment. Sampling is never cut: top-p 1, no top-k.
 """
 
-import hashlib
 import math
 import os
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.records.canonical import digest
+from harness_cli.records.canonical import digest, file_sha256
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import OpdTraining
 from harness_cli.store.project import Project
@@ -99,7 +98,7 @@ def plan_opd(project: Project, job: OpdTraining) -> OpdPlan:
     prompts = read_prompts(project.root, job.prompts, template, tools)
     _refuse_long(job, prompts)
     refuse_leaking_texts(project, ((p.id, p.text) for p in prompts), job.measured_by)
-    files = {name: _sha256(project.root / name) for name in job.prompts}
+    files = {name: _prompts_sha256(project.root / name) for name in job.prompts}
     return OpdPlan(job, base, teacher, template, prompts, files, _steps(job, len(prompts)))
 
 
@@ -154,8 +153,7 @@ def _steps(job: OpdTraining, prompts: int) -> int:
     return max(1, math.ceil(job.epochs * prompts / (job.batch * job.accumulate * world)))
 
 
-def _sha256(path: Path) -> str:
+def _prompts_sha256(path: Path) -> str:
     if not path.is_file():
         raise BadFile(f"there is no file of prompts `{path.name}`")
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)

@@ -6,7 +6,6 @@ tokens than a rollout samples, or not at all without a word is refused with its 
 mask, labels that are not their tokens, a row over the limit, ids beyond the vocabulary.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Final
 import msgspec
 
 from harness_cli.errors import BadFile, UsageError
-from harness_cli.records.canonical import digest
+from harness_cli.records.canonical import digest, file_sha256
 from harness_cli.records.reader import parse_json, read_json
 from harness_cli.records.training import DataCard, SftRow, StudentName
 from harness_cli.training.data_set import MANIFEST
@@ -84,7 +83,7 @@ def read_rows(
             _data_set(found, place, name, students, tools)
         elif place.is_file():
             rows = list(_token_rows(place, name))
-            found.files[name] = _sha256(place)
+            found.files[name] = file_sha256(place)
             found.rows += rows
             found.bare += rows
         else:
@@ -111,7 +110,7 @@ def _data_set(
         file = made if fresh else f"{student}.jsonl"
         if file not in card.files:
             raise UsageError(f"`{name}` has no rows for the student `{student}`")
-        if _sha256(folder / file) != card.files[file].sha256:
+        if file_sha256(folder / file) != card.files[file].sha256:
             raise BadFile(f"`{name}/{file}` is not the file its card names: it was changed")
         found.files[f"{name}/{file}"] = card.files[file].sha256
         read = _token_rows if fresh else _masked_rows(tools)
@@ -205,8 +204,3 @@ def _wrong(row: ReadRow, vocabulary: int) -> str | None:
     if min(row.input_ids) < 0 or max(row.input_ids) >= vocabulary:
         return f"a token is beyond the vocabulary of {vocabulary}: another tokenizer's row"
     return None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

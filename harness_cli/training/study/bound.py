@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from harness_cli.errors import UsageError
-from harness_cli.records.canonical import digest, sha256, write_json
+from harness_cli.records.canonical import digest, file_sha256, write_json
 from harness_cli.records.reader import read_json
 from harness_cli.records.study import Arm, Study
 
@@ -64,4 +64,4 @@ def _content(project: Path) -> str:
         for path in ((project / name).rglob("*") if (project / name).is_dir() else [project / name])
         if path.is_file()
     )
-    return digest({str(p.relative_to(project)): sha256(p.read_bytes()) for p in sorted(files)})
+    return digest({str(p.relative_to(project)): file_sha256(p) for p in sorted(files)})

@@ -26,6 +26,7 @@ from harness_cli.records.study import Study, StudyData
 from harness_cli.records.training import SftJob
 from harness_cli.store.checkin import commit_paths, start_repository
 from harness_cli.store.checkpoints import RECORD
+from harness_cli.store.folders import written_whole
 from harness_cli.store.project import Project
 from harness_cli.store.state import state_folder
 from harness_cli.training.drawn_states import draw_states
@@ -65,12 +66,11 @@ def open_ground(study: Study, source: Path) -> Ground:
         raise UsageError(f"`{study.project}` is no project", hint="it holds harness.yaml")
     bind(folder, study, given)
     if not (target / "harness.yaml").is_file():
-        part = folder / "project.part"
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(given, part, ignore=shutil.ignore_patterns(".harness", ".git"))
-        names = [part / name for name in ("harness_repo", "evalsets", "harness.yaml")]
-        commit_paths(start_repository(part), names, "The project of a study")
-        part.replace(target)
+        skipped = shutil.ignore_patterns(".harness", ".git")
+        with written_whole(target) as part:
+            shutil.copytree(given, part, ignore=skipped, dirs_exist_ok=True)
+            names = [part / name for name in ("harness_repo", "evalsets", "harness.yaml")]
+            commit_paths(start_repository(part), names, "The project of a study")
     return Ground(study, folder, Project.read(target))
 
 
@@ -84,11 +84,10 @@ def copy_base(ground: Ground, reference: str) -> None:
         return
     found = open_base(ground.project, reference)
     template = template_for(ground.project.root, found.folder, ground.study.template)
-    part = target.with_name("base.part")
-    shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(found.folder, part, ignore=shutil.ignore_patterns(RECORD))
-    (part / "chat_template.jinja").write_text(template.source, encoding="utf-8")
-    part.replace(target)
+    with written_whole(target) as part:
+        skipped = shutil.ignore_patterns(RECORD)
+        shutil.copytree(found.folder, part, ignore=skipped, dirs_exist_ok=True)
+        (part / "chat_template.jinja").write_text(template.source, encoding="utf-8")
 
 
 async def prepare(ground: Ground, said: Said) -> None:
