@@ -7,7 +7,7 @@ from typing import Any
 
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import Evalset, load_evalset, load_header
-from harness_cli.evaluation.survey import canonical_line, lines_of, stated_of
+from harness_cli.evaluation.survey import CanonicalLines, lines_of, stated_of
 from harness_cli.judges.labels import Label, LabelledReply
 from harness_cli.records.calibration import CORRUPTIONS, CandidateLine, CandidateReply
 from harness_cli.records.canonical import canonical_json
@@ -79,6 +79,7 @@ def read_candidates(
 ) -> tuple[list[CandidateLine], str]:
     """The lines of `candidates.jsonl` and the SHA-256 of the canonical JSON of their list."""
     lines: list[CandidateLine] = []
+    canonical = CanonicalLines()
     total: Any = hashlib.sha256(b"[")
     seen: set[str] = set()
     for number, text in lines_of(path):
@@ -87,7 +88,7 @@ def read_candidates(
         if fault:
             raise BadFile(f"{shown}:{number}: {fault}")
         seen |= {line.item_id, *(r.id for r in line.replies)}
-        total.update(b"," * bool(lines) + canonical_line(text))
+        total.update(b"," * bool(lines) + canonical.of(text))
         lines.append(line)
     if not lines:
         raise BadFile(f"{shown}: there are no candidates")

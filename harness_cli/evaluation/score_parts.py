@@ -5,6 +5,7 @@ in the next) is handed over. A child that fails for whatever reason makes the wh
 the caller then goes through the journal alone and meets the same fault where it can be told.
 """
 
+import mmap
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness_cli.evaluation.part_sums import Collected, Part, PartSums
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.records.journal import VerdictRecord
 from harness_cli.store.journal import ranges, scan
@@ -28,6 +30,7 @@ class _Made(msgspec.Struct, frozen=True):
     trajectories: list[tuple[str, int, bytes]]
     verdicts: list[VerdictRecord]
     orphans: list[bytes]
+    sums: PartSums | None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -36,12 +39,15 @@ _decode = msgspec.msgpack.Decoder(_Made).decode
 
 def score_in_parts(
     journal: Path, scorer: Scorer, window: Callable[[], Window], *, least: int = LEAST
-) -> bool:
-    """Have children score a journal into `scorer`; False, with nothing done, where it is small,
-    there is one core, or a child failed. `window` gives each child the items from the start."""
+) -> "list[Part] | None":
+    """Have children score a journal into `scorer`; what each part adds up to.
+
+    None, with nothing done, where the journal is small, there is one core, or a child failed.
+    `window` gives each child the items from the start.
+    """
     count = min(cores(), MOST, journal.stat().st_size // least)
     if count < 2:
-        return False
+        return None
     # Opened once before the children are, so that a sealed split is logged once.
     window().peek()
     with tempfile.TemporaryDirectory(prefix="harness-parts-") as name:
@@ -52,9 +58,8 @@ def score_in_parts(
         ]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         if any(codes):
-            return False
-        _join(scorer, folder, len(bounds))
-    return True
+            return None
+        return _join(scorer, folder, len(bounds))
 
 
 def cores() -> int:
@@ -86,8 +91,12 @@ def _start(
 
 def _score(journal: Path, start: int, end: int, last: bool, target: Path, window: Window) -> None:
     reached = start
-    with target.with_suffix(".lines").open("wb", buffering=1 << 20) as file:
-        scorer = Scorer(window, file, part=True)
+    with (
+        target.with_suffix(".lines").open("wb", buffering=1 << 20) as file,
+        target.with_suffix(".canonical").open("wb", buffering=1 << 20) as canonical,
+    ):
+        collected = Collected(canonical)
+        scorer = Scorer(window, file, part=True, collected=collected)
         for line in scan(journal, start, end):
             scorer.take(line)
             reached = line.end
@@ -98,11 +107,13 @@ def _score(journal: Path, start: int, end: int, last: bool, target: Path, window
         trajectories=[(item, n, data) for (item, n), data in scorer.trajectories.items()],
         verdicts=list(scorer.verdicts.values()),
         orphans=scorer.orphans,
+        sums=collected.sums(),
     )
     target.with_suffix(".made").write_bytes(_encode(made))
 
 
-def _join(scorer: Scorer, folder: Path, count: int) -> None:
+def _join(scorer: Scorer, folder: Path, count: int) -> list[Part]:
+    parts: list[Part] = []
     for number in range(count):
         made = _decode((folder / f"{number}.made").read_bytes())
         scorer.join(folder / f"{number}.lines", made.places)
@@ -112,3 +123,13 @@ def _join(scorer: Scorer, folder: Path, count: int) -> None:
             scorer.score(record)
         for item, repeat, data in made.trajectories:
             scorer.trajectories[item, repeat] = data
+        parts.append((made.sums, _mapped(folder / f"{number}.canonical")))
+    return parts
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    """A file's bytes, which outlive its name; they are not read before they are asked for."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)

@@ -13,7 +13,9 @@ import msgspec
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.judging import judging_of, rubric_outcomes
 from harness_cli.evaluation.outline import named, outline_of
+from harness_cli.evaluation.part_sums import Collected
 from harness_cli.evaluation.results import item_result
+from harness_cli.evaluation.summary import canonical_line
 from harness_cli.judges.assertions import check_assertions
 from harness_cli.judges.outcome import Outcome as Decided
 from harness_cli.records.item import Item
@@ -88,7 +90,14 @@ class Window:
 class Scorer:
     """Takes a journal line by line and writes another one with new results."""
 
-    def __init__(self, items: Window, file: IO[bytes], *, part: bool = False) -> None:
+    def __init__(
+        self,
+        items: Window,
+        file: IO[bytes],
+        *,
+        part: bool = False,
+        collected: Collected | None = None,
+    ) -> None:
         self.places: dict[tuple[str, int], int] = {}
         """Where the item records lie in what was written."""
         self.trajectories: dict[tuple[str, int], bytes] = {}
@@ -97,6 +106,8 @@ class Scorer:
         self.orphans: list[bytes] = []
         """Of a part of a journal: item records whose trajectory stands before it."""
         self.size = 0
+        self.collected = collected
+        """What the results add up to, where reports are made from that."""
         self._part = part
         self._items = items
         self._file = file
@@ -136,6 +147,8 @@ class Scorer:
         self._append(VerdictRecord(item=old.item, repeat=old.repeat, verdict=verdict, error=error))
         self.places[key] = self.size
         self._append(ItemRecord(item=old.item, repeat=old.repeat, result=result))
+        if self.collected is not None:
+            self.collected.add(key, result, canonical_line(result))
 
     def _append(self, record: Any) -> None:
         raw = line_of(_encode(record))

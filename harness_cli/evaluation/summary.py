@@ -7,11 +7,12 @@ clock, pid, run id or latency is in it, so two runs that did the same have the s
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from harness_cli.evaluation.item_tally import Tally
+from harness_cli.evaluation.part_sums import Whole
 from harness_cli.evaluation.repeats import RepeatTally
 from harness_cli.evaluation.timing import CallTimes, item_timing
 from harness_cli.records.canonical import atomic_file, canonical_json, write_json
@@ -37,26 +38,24 @@ def write_reports(
     metrics: Sequence[str],
     timing: dict[str, Any] | None = None,
     places: Sequence[Place] | None = None,
+    whole: Whole | None = None,
 ) -> Report:
     """Read the journal, write both reports, return the second.
 
     `places` are those of a journal without model calls that was just written: it is not scanned.
+    `whole` is what its items add up to, where that is known: then they are not read again.
     """
     config = folder.config()
     repeats = RepeatTally.of_run(config)
-    categories, walls = dict[str, Tally](), list[float | None]()
+    walls: list[float | None] = []
     with atomic_file(folder.canonical) as file:
         file.write(b'{"items":[')
-        mark = b"\n"
-        for records in _by_item(folder.item_records(places)):
-            results = [record.result for record in records]
-            repeats.add(results)
-            part = categories.setdefault(results[0].category, Tally())
-            part.add(results, repeats=config.repeat)
-            walls += item_timing(records)
-            for result in results:
-                file.write(mark + _sorted(_without_clocks(result)))
-                mark = b",\n"
+        if whole is None:
+            records = _by_item(folder.item_records(places))
+            categories = _read(records, file, config, repeats, walls)
+        else:
+            categories = whole.categories()
+            _write(file, whole.lines())
         report = _report(config, categories, planned=planned, status=status, order=metrics)
         report = msgspec.structs.replace(report, repeats=repeats.summary(planned))
         file.write(b"\n],\n" + _rest(report))
@@ -68,6 +67,41 @@ def write_reports(
     )
     write_json(folder.report_file, report)
     return report
+
+
+def _read(
+    items: Iterator[list[ItemRecord]],
+    file: IO[bytes],
+    config: RunConfig,
+    repeats: RepeatTally,
+    walls: list[float | None],
+) -> dict[str, Tally]:
+    """Write the line of every result, add each item up; the tallies of the categories."""
+    categories: dict[str, Tally] = {}
+
+    def lines() -> Iterator[bytes]:
+        for records in items:
+            results = [record.result for record in records]
+            repeats.add(results)
+            part = categories.setdefault(results[0].category, Tally())
+            part.add(results, repeats=config.repeat)
+            walls.extend(item_timing(records))
+            yield from map(canonical_line, results)
+
+    _write(file, lines())
+    return categories
+
+
+def _write(file: IO[bytes], lines: Iterator[bytes]) -> None:
+    mark = b"\n"
+    for line in lines:
+        file.write(mark + line)
+        mark = b",\n"
+
+
+def canonical_line(result: ItemResult) -> bytes:
+    """An item's line of `report.canonical.json`."""
+    return _sorted(_without_clocks(result))
 
 
 def _without_clocks(result: ItemResult) -> ItemResult:

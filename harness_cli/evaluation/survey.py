@@ -5,6 +5,7 @@ them, so that a new field of a record with a default changes no frozen digest.
 """
 
 import hashlib
+import math
 import os
 import re
 from collections import Counter
@@ -32,7 +33,6 @@ LATER = ("role", "items_of", "filtered_by", "states")
 State = tuple[int, int]
 
 _INEXACT = re.compile(rb"\d\.0(?!\d)|\d[eE][-+\d]")
-_plain = msgspec.json.Decoder().decode
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _item = msgspec.json.Decoder(Item).decode
 
@@ -99,6 +99,7 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
     survey = Survey(name, state_of(path))
     sums: dict[str, Any] = {}
     seen: set[str] = set()
+    canonical = CanonicalLines()
     for number, line in lines_of(path):
         item = _checked(line, f"{name}:{number}", survey.findings)
         if item is None:
@@ -110,7 +111,7 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
             survey.findings += [f"{name}:{number}: {w}" for w in unknown_tools(item, tools)]
         survey.total += 1
         survey.counts[item.split] += 1
-        data = canonical_line(line)
+        data = canonical.of(line)
         for key in ("", item.split):
             _add(sums, key, data)
     for key, total in sums.items():
@@ -121,15 +122,30 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
     return survey
 
 
-def canonical_line(line: bytes) -> bytes:
-    """The canonical JSON of one JSON text: `canonical_json(json.loads(line))`, but fast.
+class CanonicalLines:
+    """The canonical JSON of JSON texts: `canonical_json(json.loads(line))`, but fast.
 
     msgspec's sorted form is the same but for floats that are whole or written with an exponent;
-    where one may occur the slow form decides.
+    where one may stand, which few texts have to be searched for, the slow form decides.
     """
-    value = _plain(line)
-    data = _sorted(value)
-    return canonical_json(value) if _INEXACT.search(data) else data
+
+    def __init__(self) -> None:
+        self._decode = msgspec.json.Decoder(float_hook=self._float).decode
+        self._floats = False
+
+    def of(self, line: bytes) -> bytes:
+        """The canonical form of one text."""
+        self._floats = False
+        value = self._decode(line)
+        data = _sorted(value)
+        return canonical_json(value) if self._floats and _INEXACT.search(data) else data
+
+    def _float(self, text: str) -> float:
+        self._floats = True
+        value = float(text)
+        if math.isinf(value):
+            raise BadFile(f"the number {text} is too large", hint="a double holds up to 1.8e308")
+        return value
 
 
 def lines_of(path: Path, *, since: State | None = None) -> Iterator[tuple[int, bytes]]:

@@ -10,7 +10,7 @@ from harness_cli.errors import BadFile, Stale, UnknownName, UsageError
 from harness_cli.evaluation.evalsets import findings, load_evalset, names, split_digests
 from harness_cli.evaluation.seal import openings
 from harness_cli.evaluation.sealing import freeze, with_block
-from harness_cli.evaluation.survey import canonical_line
+from harness_cli.evaluation.survey import CanonicalLines
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.store.project import Project
 
@@ -197,7 +197,12 @@ plain = st.recursive(
 @given(plain)
 def test_the_fast_canonical_form_is_the_slow_one(value):
     line = msgspec.json.encode(value)
-    assert canonical_line(line) == canonical_json(msgspec.json.decode(line))
+    assert CanonicalLines().of(line) == canonical_json(msgspec.json.decode(line))
+
+
+def test_a_number_no_double_holds_is_refused_not_turned_into_nothing():
+    with pytest.raises(BadFile, match="1e400 is too large"):
+        CanonicalLines().of(b'{"a":1e400}')
 
 
 def test_freezing_writes_digests_and_seal_and_leaves_the_rest_of_the_header_alone(project):

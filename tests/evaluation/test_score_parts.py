@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evolution"))
@@ -15,11 +17,14 @@ from program import call
 from small_shop import make_shop
 
 from harness_cli.errors import BadFile
+from harness_cli.evaluation import rescore as rescore_module
 from harness_cli.evaluation import score_parts
 from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.part_sums import whole_of
+from harness_cli.evaluation.rescore import rescore
 from harness_cli.evaluation.score_parts import score_in_parts
 from harness_cli.evaluation.scorer import Scorer, Window
-from harness_cli.store.journal import data_of, ranges, scan
+from harness_cli.store.journal import data_of, line_of, ranges, scan
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunStore
 
@@ -158,3 +163,63 @@ def test_a_sealed_split_is_logged_once(shop, cores, monkeypatch):
     assert call(shop, "eval", "--rescore", "latest", "--reason", "again", "-q").code == 0
     log = (shop / "evalsets/seal.log.jsonl").read_text()
     assert log.count('"again"') == 1
+
+
+def rescored(shop, run):
+    outcome = rescore(Project.find(shop), RunStore(Project.find(shop).runs).get(run))
+    found = outcome.run.canonical.read_bytes(), msgspec.to_builtins(outcome.report)
+    shutil.rmtree(outcome.run.path)
+    for name in ("id", "started"):
+        del found[1]["run"][name]
+    return found
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_reports_have_the_same_bytes_however_many_processes_made_them(
+    single, cores, monkeypatch, count
+):
+    shop, run = single
+    cores(1)
+    alone = rescored(shop, run)
+    cores(count)
+    monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
+    seen = []
+    monkeypatch.setattr(
+        rescore_module, "whole_of", lambda parts: seen.append(whole_of(parts)) or seen[0]
+    )
+    assert rescored(shop, run) == alone
+    assert seen[0] is not None, "the parts were not used"
+    assert len(alone[0].splitlines()) > 50
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """A run with one repeat: only such reports are made from parts."""
+    root = tmp_path_factory.mktemp("single") / "shop"
+    make_shop(root)
+    done = call(root, "eval", "shop", "-q", "--json")
+    return root, json.loads(done.out)["run"]["id"]
+
+
+def test_an_item_that_came_twice_leaves_the_report_to_the_journal(single, cores, monkeypatch):
+    """One that broke, and was done again when the run was resumed: the later result counts."""
+    shop, run = single
+    folder = RunStore(Project.find(shop).runs).get(run)
+    whole = folder.journal.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    of_items = [line for line in scan(folder.journal) if line.kind == "item"]
+    broken = json.loads(of_items[0].data)
+    broken["result"] |= {"state": "errored", "scores": {}}
+    again = next(line for line in scan(folder.journal) if line.kind == "trajectory")
+    folder.journal.write_bytes(
+        line_of(again.data) + line_of(json.dumps(broken).encode()) + b"".join(lines)
+    )
+    try:
+        cores(1)
+        alone = rescored(shop, run)
+        cores(2)
+        monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
+        assert rescored(shop, run) == alone
+        assert alone[1]["counts"]["missing"] == 0
+    finally:
+        folder.journal.write_bytes(whole)
