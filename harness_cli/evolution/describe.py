@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from harness_cli.evolution.failure import Failure, Observation
 from harness_cli.evolution.mining import Phrase
@@ -49,20 +50,24 @@ def label_of(key: str) -> str:
     return words.format(detail.replace(">", " instead of ", 1) if kind != "wrong_skill" else detail)
 
 
-def leading_key(failures: Sequence[Failure]) -> tuple[str, float]:
-    """The leading fact most failures share, and the share that has it among their facts."""
-    leads = Counter(f.leading.key for f in failures if f.leading is not None)
-    if not leads:
-        return "", 0.0
-    key = min(leads, key=lambda k: (-leads[k], k))
-    return key, sum(key in f.keys for f in failures) / len(failures)
+class Facts:
+    """What was observed of a group of failures, each of them read once."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        self.failures = failures
+        self.keys = [f.keys for f in failures]
+        self.counts = Counter(chain.from_iterable(self.keys))
+        leads = Counter(f.observations[0].key for f in failures if f.observations)
+        self.leading = min(leads, key=lambda k: (-leads[k], k)) if leads else ""
+        """The leading fact that most of them share; empty where nothing was observed."""
+        self.share = self.counts[self.leading] / len(failures) if leads else 0.0
+        """The share that has it among their facts."""
 
 
-def root_cause(failures: Sequence[Failure], phrases: Sequence[Phrase]) -> str:
+def root_cause(group: Facts, phrases: Sequence[Phrase]) -> str:
     """The facts behind a group in one or two sentences with their numbers."""
-    counts = Counter(key for f in failures for key in f.keys)
-    top = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-    told = "; ".join(f"{label_of(key)} in {n} of {len(failures)}" for key, n in top)
+    top = sorted(group.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    told = "; ".join(f"{label_of(key)} in {n} of {len(group.failures)}" for key, n in top)
     if not told:
         return "no fact explains these failures: read the cases"
     said = ", ".join(f"“{p.text}”" for p in phrases[:4])
@@ -71,9 +76,15 @@ def root_cause(failures: Sequence[Failure], phrases: Sequence[Phrase]) -> str:
 
 def modules_of(failures: Iterable[Failure], known: Callable[[str], bool]) -> tuple[str, ...]:
     """Files of the harness that the facts point to, most often first; only such as exist."""
+    met: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     counts: Counter[str] = Counter()
     for failure in failures:
-        named = {m for o in failure.observations[:3] for m in _modules(o, failure) if known(m)}
+        named: set[str] = set()
+        for o in failure.observations[:3]:
+            alike = o.kind, o.detail, failure.seen.skills
+            if alike not in met:
+                met[alike] = [m for m in _modules(o, failure) if known(m)]
+            named.update(met[alike])
         counts.update(named)
     return tuple(sorted(counts, key=lambda m: (-counts[m], m))[:5])
 

@@ -16,7 +16,7 @@ import msgspec
 from harness_cli.evolution.advice import Stage, advise, as_data
 from harness_cli.evolution.classes import assign, rule_of
 from harness_cli.evolution.clusters import SORTED_BY, Kind, cluster, nearest_class
-from harness_cli.evolution.describe import label_of, leading_key, modules_of, root_cause
+from harness_cli.evolution.describe import Facts, label_of, modules_of, root_cause
 from harness_cli.evolution.failure import Evidence, Failure, Seen
 from harness_cli.evolution.lineage import changes
 from harness_cli.evolution.mining import contrast_counts, phrases_of, plain
@@ -132,8 +132,8 @@ def _merged(failures: Sequence[Failure], groups: Sequence[Sequence[int]]) -> lis
     """Clusters that share their leading fact are one failure mode that KMeans cut in two."""
     by_key: dict[str, list[int]] = {}
     for number, group in enumerate(groups):
-        key, share = leading_key([failures[i] for i in group])
-        name = key if share >= CONCENTRATED else f"#{number}"
+        facts = Facts([failures[i] for i in group])
+        name = facts.leading if facts.share >= CONCENTRATED else f"#{number}"
         by_key.setdefault(name, []).extend(group)
     return [sorted(group) for group in by_key.values()]
 
@@ -154,18 +154,20 @@ class Maker:
 
     def known(self, known: FailureClass, group: Sequence[Failure]) -> Cluster:
         """A human-owned class with what belongs to it."""
-        made = self._make(group, class_id=known.id, label=known.name, concentration=1.0)
+        facts = Facts(group)
+        made = self._make(facts, class_id=known.id, label=known.name, concentration=1.0)
         return msgspec.structs.replace(made, id=known.id, side=known.side)
 
     def named(self, name: str, group: Sequence[Failure], *, label: str) -> Cluster:
         """A class that somebody named: taken at its word that one cause is behind it."""
-        made = self._make(group, class_id=None, label=label, concentration=1.0)
+        made = self._make(Facts(group), class_id=None, label=label, concentration=1.0)
         return msgspec.structs.replace(made, id=name)
 
     def changed(self, old: Cluster, group: Sequence[Failure]) -> Cluster:
         """A cluster or class with other members than it had."""
         sure = 1.0 if old.class_id or old.systematic else 0.0
-        made = self._make(group, class_id=old.class_id, label=old.label, concentration=sure)
+        facts = Facts(group)
+        made = self._make(facts, class_id=old.class_id, label=old.label, concentration=sure)
         return msgspec.structs.replace(made, id=old.id, side=old.side, label=old.label)
 
     def extended(self, old: Cluster, more: Sequence[Failure]) -> Cluster:
@@ -174,14 +176,14 @@ class Maker:
 
     def new(self, group: Sequence[Failure]) -> Cluster:
         """A cluster that nobody named: called after its leading fact."""
-        key, share = leading_key(group)
-        return self._make(
-            group, class_id=None, label=label_of(key) if key else "", concentration=share
-        )
+        facts = Facts(group)
+        label = label_of(facts.leading) if facts.leading else ""
+        return self._make(facts, class_id=None, label=label, concentration=facts.share)
 
     def _make(
-        self, group: Sequence[Failure], *, class_id: str | None, label: str, concentration: float
+        self, facts: Facts, *, class_id: str | None, label: str, concentration: float
     ) -> Cluster:
+        group = facts.failures
         read = [self._phrases[f.item_id] for f in group if f.item_id in self._phrases]
         here = Counter(p for phrases in read for p in phrases)
         rest = len(self._phrases) - len(read)
@@ -192,7 +194,7 @@ class Maker:
             label = about if not label else f"{about}, most often: {label}"
         share = len(group) / self._total
         return Cluster(
-            id=_id_of(group, terms),
+            id=_id_of(facts, terms),
             class_id=class_id,
             label=label,
             size=len(group),
@@ -200,17 +202,17 @@ class Maker:
             systematic=len(group) >= LARGE and share >= SHARE and concentration >= CONCENTRATED,
             side=_side(group),
             suspected_modules=modules_of(group, self._exists),
-            root_cause=root_cause(group, phrases),
-            cases=tuple(_case(f) for f in _representative(group)),
+            root_cause=root_cause(facts, phrases),
+            cases=tuple(_case(f) for f in _representative(facts)),
             item_ids=tuple(f.item_id for f in group),
             terms=terms,
         )
 
 
-def _id_of(group: Sequence[Failure], terms: Sequence[str]) -> str:
+def _id_of(facts: Facts, terms: Sequence[str]) -> str:
     """A name made of facts, so that the same failure mode is called the same next time."""
-    key, share = leading_key(group)
-    name = key if key and share >= CONCENTRATED else f"mixed {terms[0] if terms else ''}"
+    sure = facts.leading and facts.share >= CONCENTRATED
+    name = facts.leading if sure else f"mixed {terms[0] if terms else ''}"
     return re.sub(r"[^a-z0-9\u3400-\u9fff]+", "-", name.casefold()).strip("-") or "mixed"
 
 
@@ -250,15 +252,17 @@ def _side(group: Sequence[Failure]) -> Side:
     return min(sides, key=lambda s: (-sides[s], s)) if sides else "policy"
 
 
-def _representative(group: Sequence[Failure]) -> list[Failure]:
+def _representative(facts: Facts) -> list[Failure]:
     """Cases that show the group's facts best, of different categories where there are such."""
-    counts = Counter(key for f in group for key in f.keys)
-    ranked = sorted(group, key=lambda f: (-sum(counts[k] for k in f.keys), f.item_id))
+    shown = [-sum(map(facts.counts.__getitem__, keys)) for keys in facts.keys]
+    order = sorted(zip(shown, facts.failures, strict=True), key=lambda x: (x[0], x[1].item_id))
     chosen: list[Failure] = []
     for fresh in (True, False):
-        for failure in ranked:
+        for _, failure in order:
+            if len(chosen) == CASES:
+                return chosen
             met = failure.seen.category in {f.seen.category for f in chosen}
-            if len(chosen) < CASES and failure not in chosen and not (fresh and met):
+            if not (fresh and met) and failure not in chosen:
                 chosen.append(failure)
     return chosen
 
