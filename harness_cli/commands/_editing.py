@@ -15,7 +15,7 @@ from harness_cli.evolution.failure import Failure
 from harness_cli.evolution.proposal_file import chosen_ops, hunks, read_proposal, write_proposal
 from harness_cli.evolution.propose.make import make_proposal
 from harness_cli.evolution.propose.memory import remember
-from harness_cli.evolution.review import accept_by_script, pending, second_eyes
+from harness_cli.evolution.review import accept_by_script, keep, pending, second_eyes
 from harness_cli.evolution.session import (
     Examined,
     choose_run,
@@ -87,7 +87,7 @@ def review_at_terminal(
     failures: Mapping[str, Failure] | None = None,
     by: str | None = None,
 ) -> Proposal:
-    """Ask about every undecided hunk, keep what was decided in the file after each session."""
+    """Ask about every undecided hunk; each decision is in the file before the next question."""
     if not interactive():
         raise NeedsPerson(
             f"{counted(len(pending(proposal)), 'hunk')} of `{path}` without a decision; "
@@ -101,11 +101,20 @@ def review_at_terminal(
     reviewer = by or getpass.getuser()
     if eyes := second_eyes(project):
         line(f"Note: {eyes}.")
-    terminal = Terminal(say=line, ask=_ask, edit=_edit, colour=colour(), reviewer=reviewer)
-    done = review(proposal, files, terminal, failures=failures, cases=cases)
-    write_proposal(path, done)
-    remember(project.root, done)
-    return done
+
+    def kept(seen: Proposal, decided: Proposal) -> Proposal:
+        there = keep(project, path, seen, decided)
+        remember(project.root, there)
+        return there
+
+    terminal = Terminal(
+        say=line, ask=_ask, edit=_edit, keep=kept, colour=colour(), reviewer=reviewer
+    )
+    try:
+        return review(read_proposal(path), files, terminal, failures=failures, cases=cases)
+    except KeyboardInterrupt:
+        note(f"\nwhat was decided is in the file; go on: harness edit review {path}")
+        raise
 
 
 def _cases(project: Project, proposal: Proposal) -> dict[str, Case]:

@@ -4,18 +4,27 @@ A script's decision is recorded as one: it lets a proposal be applied in a sandb
 is no approval (release asks people for those).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
 from harness_cli.errors import NeedsPerson, UnknownName
 from harness_cli.evaluation.noise import read_gates
 from harness_cli.evolution.ops import Files, after, apply_ops
-from harness_cli.evolution.proposal_file import hunk_id, hunks, now
+from harness_cli.evolution.proposal_file import (
+    hunk_id,
+    hunks,
+    now,
+    read_proposal,
+    write_proposal,
+)
 from harness_cli.evolution.text_file import TextFile
 from harness_cli.evolution.unified import split_diff
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Decision, Edit, Op, Proposal
+from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 
 PUBLIC = (
@@ -31,6 +40,26 @@ def second_eyes(project: Project) -> str:
     a hunk stands in `Reviewed-by:` and has.
     """
     return PUBLIC if any(gate.public is True for gate in read_gates(project.gates)) else ""
+
+
+@contextmanager
+def deciding(project: Project, path: Path) -> Iterator[Proposal]:
+    """The proposal as its file holds it now; until the end nobody else writes a decision to it."""
+    lock = project.root / ".harness" / "locks" / "review"
+    with locked(lock, what=f"the review of `{path.name}`", if_locked="wait", timeout_s=30):
+        yield read_proposal(path)
+
+
+def keep(project: Project, path: Path, seen: Proposal, decided: Proposal) -> Proposal:
+    """Write what was decided of the proposal as it was `seen`, and give what the file holds then.
+
+    Where another reviewer changed the file in between nothing is written: theirs is given.
+    """
+    with deciding(project, path) as there:
+        if there != seen:
+            return there
+        write_proposal(path, decided)
+    return decided
 
 
 def decide(proposal: Proposal, name: str, decision: Decision) -> Proposal:

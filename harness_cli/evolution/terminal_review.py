@@ -38,6 +38,8 @@ class Terminal:
     """A line of input; raises EOFError at the end of input."""
     edit: Callable[[str, str], str | None]
     """(text, file name) → the text as edited, None when the editor gave up."""
+    keep: Callable[[Proposal, Proposal], Proposal] = lambda _, decided: decided
+    """(as it was shown, as decided) → as it stands: another's where they were faster."""
     colour: bool = False
     reviewer: str = field(default_factory=getpass.getuser)
 
@@ -53,10 +55,13 @@ def review(
     """Ask about every undecided hunk; the proposal with the decisions made until the end or `q`."""
     session = _Session(proposal, files, terminal, failures or {}, cases or {})
     while (place := session.next_pending()) is not None:
+        seen = session.proposal
         try:
-            if not session.one(place):
-                break
+            going_on = session.one(place)
         except EOFError:
+            break
+        session.keep(seen)
+        if not going_on:
             break
     return session.proposal
 
@@ -77,6 +82,15 @@ class _Session:
     def next_pending(self) -> int | None:
         states = (op.decision.state for _, _, op in hunks(self.proposal))
         return next((i for i, state in enumerate(states) if state == "pending"), None)
+
+    def keep(self, seen: Proposal) -> None:
+        """Hand on what was decided, so that nothing is lost whatever ends the review."""
+        if self.proposal is seen:
+            return
+        kept = self._terminal.keep(seen, self.proposal)
+        if kept is not self.proposal:
+            self._terminal.say("somebody else decided meanwhile: this is how it stands now")
+        self.proposal = kept
 
     def one(self, place: int) -> bool:
         """Show and ask about one hunk until it is decided or split; False ends the review."""

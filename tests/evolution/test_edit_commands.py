@@ -264,6 +264,17 @@ def test_quitting_a_review_keeps_what_was_decided_and_applies_nothing(shop, tmp_
     assert git(shop.root, "branch", "--list", "evolve/*") == ""
 
 
+def test_an_interrupted_review_keeps_what_was_decided_and_says_how_to_go_on(shop, tmp_path):
+    plan = tmp_path / "p.yaml"
+    harness(shop, "edit", "--plan-only", "-o", str(plan))
+    out, code = at_terminal(shop, "edit", "review", str(plan), "--by", "ann", keys=["y", "\x03"])
+    assert code == 130, out
+    assert f"go on: harness edit review {plan}" in out
+    made = [op.decision for e in read_proposal(plan).edits for op in e.ops]
+    assert [d.by for d in made if d.state == "accept"] == ["ann"]
+    assert git(shop.root, "branch", "--list", "evolve/*") == ""
+
+
 def test_e_opens_the_editor_at_a_real_terminal(shop, tmp_path):
     plan, editor = tmp_path / "p.yaml", tmp_path / "ed.sh"
     editor.write_text(

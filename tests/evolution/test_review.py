@@ -4,6 +4,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -17,10 +18,17 @@ from harness_cli.evolution.proposal_file import (
     read_proposal,
     write_proposal,
 )
-from harness_cli.evolution.review import accept_by_script, deciders, need_decisions, pending
+from harness_cli.evolution.review import (
+    accept_by_script,
+    decide,
+    deciders,
+    keep,
+    need_decisions,
+    pending,
+)
 from harness_cli.evolution.show_hunk import as_text, paint
 from harness_cli.evolution.terminal_review import Terminal, review
-from harness_cli.records.diagnosis import Case, Edit, Op
+from harness_cli.records.diagnosis import Case, Decision, Edit, Op
 
 FILES = {"a.md": b"one\r\ntwo\r\nthree\r\nfour\r\nfive\r\nsix\r\n", "b.md": b"x\n"}
 
@@ -131,6 +139,35 @@ def test_a_hunk_that_a_rejection_made_impossible_is_rejected_by_itself():
 
 def test_the_end_of_input_leaves_the_rest_undecided():
     assert pending(review(proposal(), FILES, Reviewer("y").terminal())) == ["first#2", "second"]
+
+
+def test_two_reviewers_at_once_never_write_over_one_another(tmp_path):
+    project = SimpleNamespace(root=tmp_path)
+    path = tmp_path / "p.yaml"
+    write_proposal(path, proposal())
+    ann = Reviewer("y", "y", "q")
+    asked = ann.ask
+
+    def while_bob_decides(question):
+        there = read_proposal(path)
+        if pending(there) == ["first#2", "second"]:  # Ann's first decision is in the file
+            no = Decision(state="reject", by="bob", at="t", reason="loud")
+            write_proposal(path, decide(there, "first#2", no))
+        return asked(question)
+
+    terminal = Terminal(
+        say=ann.shown.append,
+        ask=while_bob_decides,
+        edit=lambda text, name: None,
+        reviewer="ann",
+        keep=lambda seen, decided: keep(project, path, seen, decided),
+    )
+    done = review(read_proposal(path), FILES, terminal)
+    assert [(s, op.decision.by) for (_, s), (_, _, op) in zip(states(done), hunks(done), strict=True)] == [
+        ("accept", "ann"), ("reject", "bob"), ("pending", ""),
+    ]  # fmt: skip
+    assert read_proposal(path) == done
+    assert "somebody else decided meanwhile" in ann.text
 
 
 def test_a_script_accepts_all_or_some_and_is_recorded_as_one():

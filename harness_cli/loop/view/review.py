@@ -19,10 +19,9 @@ from harness_cli.evolution.apply import is_stale
 from harness_cli.evolution.modifying import modified
 from harness_cli.evolution.proposal_file import HEAD, hunks, now, read_proposal, write_proposal
 from harness_cli.evolution.propose.memory import remember
-from harness_cli.evolution.review import decide, pending, replace_op, second_eyes
+from harness_cli.evolution.review import decide, deciding, pending, replace_op, second_eyes
 from harness_cli.loop.view.hunk_cards import Background, background, cards, earlier_ops
 from harness_cli.records.diagnosis import Decision, Proposal
-from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.store.redact import Redactor
 
@@ -113,6 +112,10 @@ class _Review:
             "proposal": proposal,
             "open": len(pending(proposal)),
             "stale": is_stale(self.project, proposal) if proposal.edits else None,
+            "by": "rules of this program, without a model"
+            if proposal.proposer == "deterministic"
+            else proposal.proposer,
+            "behind": behind,
             "reviewer": getpass.getuser(),
             "eyes": second_eyes(self.project),
             "cards": cards(proposal, behind),
@@ -125,9 +128,7 @@ class _Review:
 
     def _decided(self, path: Path, form: dict[str, str]) -> dict[str, Any]:
         """Put one decision into the file; what the file holds by now is read first."""
-        lock = self.project.root / ".harness" / "locks" / "review"
-        with locked(lock, what=f"the review of `{path.name}`", if_locked="wait", timeout_s=30):
-            proposal = read_proposal(path)
+        with deciding(self.project, path) as proposal:
             made = self._made(proposal, form)
             write_proposal(path, made)
         remember(self.project.root, made)
