@@ -1,9 +1,11 @@
 """The page on which proposals are reviewed: the same decisions as at a terminal, safely."""
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evolution"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
@@ -50,6 +52,37 @@ def shop(tmp_path):
 
 def states(root):
     return {n: op.decision for n, _, op in hunks(read_proposal(root / "plan.yaml"))}
+
+
+@needs_chromium
+def test_who_never_saw_a_harness_can_decide_on_a_wide_and_a_narrow_screen(shop):
+    assert call(shop, "diagnose", "-q").code == 0
+    proposal = read_proposal(shop / "plan.yaml")
+    named = json.loads(call(shop, "diagnose", "show", "--json").out)["clusters"][0]
+    told = "`item-qa` says `nothing` of it"
+    first = replace(proposal.edits[0], classes=(named["id"],), rationale=told)
+    write_proposal(shop / "plan.yaml", replace(proposal, edits=(first, *proposal.edits[1:])))
+    with viewing(shop) as (_, where), opened(viewport={"width": 1280, "height": 900}) as (page, _):
+        page.goto(where["url"] + "review/plan.yaml/")
+        text = page.locator("main").inner_text()
+        for words in (
+            "the set of files that tell the agent what to do",
+            "36 of 54 replies failed",
+            "How to decide",
+            "A skill: what the agent reads before it answers",
+            "Part 2 of 2 of the edit rules",
+            f"{named['label'].replace('`', '')}: {named['size']} of 36 failures",
+            "it went by item-qa, where aftersale belongs",
+            "item-qa says nothing of it",
+        ):
+            assert words in text, words
+        card = page.locator("article").first
+        diff, cases = (card.locator(part).bounding_box() for part in (".diff", ".beside details"))
+        assert cases["x"] >= diff["x"] + diff["width"], "the cases stand beside the diff"
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.goto(where["url"] + "review/")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 @needs_chromium

@@ -6,16 +6,29 @@ from typing import Any
 
 from harness_cli.errors import HarnessError
 from harness_cli.evolution.apply import base_files
-from harness_cli.evolution.failure import Failure
+from harness_cli.evolution.classes import load_classes
+from harness_cli.evolution.describe import label_of
+from harness_cli.evolution.failure import Failure, Observation
 from harness_cli.evolution.modifying import proposed_text
 from harness_cli.evolution.proposal_file import hunks
-from harness_cli.evolution.session import choose_run, examine
+from harness_cli.evolution.session import choose_run, examine, read_diagnosis
 from harness_cli.evolution.show_hunk import diff_of, visible
-from harness_cli.records.diagnosis import Edit, Op, Proposal
+from harness_cli.records.diagnosis import Cluster, Edit, Op, Proposal
 from harness_cli.store.project import Project
 
 CASES = 5
 KINDS = {"+": "added", "-": "removed", "@": "place"}
+ROLES = {
+    "skills": "a skill: what the agent reads before it answers one kind of comment",
+    "tools": "a tool: how the agent is told of something that it can look up or do",
+    "prompts": "the prompt: what the agent is told at every comment",
+    "hooks": "a hook: a check that runs while the agent answers",
+    "judges": "a judge: by what it grades the agent's replies",
+    "fallback.md": "the prompt of the short route for when time runs out",
+    "replies.yaml": "what is said when nothing better can be",
+}
+"""What a reviewer who never saw a harness should know of a file, by the first part of its path."""
+SAID = {"accept": "accepted", "modify": "accepted as edited", "reject": "rejected"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,12 @@ class Background:
     files: Mapping[str, bytes] | None
     """None when the base is not in this repository."""
     failures: Mapping[str, Failure] = field(default_factory=dict)
+    items: int = 0
+    """How many items the run holds, passed and failed."""
+    evalset: str = ""
+    classes: Mapping[str, Cluster] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """Of the classes that people own, by id."""
 
 
 def background(project: Project, proposal: Proposal) -> Background:
@@ -33,11 +52,20 @@ def background(project: Project, proposal: Proposal) -> Background:
     if files is None:
         return Background(None)
     try:
-        seen = examine(project, choose_run(project, proposal.diagnosis))
-        failures = {f.item_id: f for f in seen.material.failures}
+        run = choose_run(project, proposal.diagnosis)
+        material = examine(project, run).material
+        diagnosis = read_diagnosis(run)
+        definitions = {c.id: c.definition for c in load_classes(project.harness)}
     except HarnessError:
-        failures = {}
-    return Background(files, failures)
+        return Background(files)
+    return Background(
+        files,
+        {f.item_id: f for f in material.failures},
+        len(material.seen),
+        diagnosis.evalset if diagnosis else "",
+        {c.id: c for c in diagnosis.clusters} if diagnosis else {},
+        definitions,
+    )
 
 
 def earlier_ops(proposal: Proposal, name: str) -> list[Op]:
@@ -66,6 +94,10 @@ def cards(proposal: Proposal, behind: Background) -> list[dict[str, Any]]:
                 "place": place,
                 "total": len(listed),
                 "edit": edit,
+                "part": edit.ops.index(op) + 1,
+                "role": ROLES.get(op.path.split("/")[0], "a file of the harness"),
+                "classes": list(_classes(edit, behind)),
+                "said": SAID.get(op.decision.state, "undecided"),
                 "op": op,
                 "decision": op.decision,
                 "diff": diff,
@@ -101,7 +133,32 @@ def _cases(edit: Edit, failures: Mapping[str, Failure]) -> Iterator[dict[str, An
     for failure in known[:CASES]:
         yield {
             "item": failure.item_id,
-            "comment": visible(failure.seen.comment[:400]),
-            "reply": visible(failure.reply[:400]),
-            "facts": [visible(f"{o.key} {o.note}".strip()) for o in failure.observations[:3]],
+            "comment": _flat(failure.seen.comment),
+            "reply": _flat(failure.reply),
+            "facts": [visible(_fact(o)) for o in failure.observations[:3]],
         }
+
+
+def _flat(text: str) -> str:
+    return visible(" / ".join(text[:400].splitlines()))
+
+
+def _fact(observation: Observation) -> str:
+    """What went wrong, as a reader would say it."""
+    loaded, _, belongs = observation.detail.partition(">")
+    if observation.kind == "wrong_skill" and belongs:
+        return f"it went by `{loaded}`, where `{belongs}` belongs"
+    note = observation.note.replace("``", "").strip()
+    return label_of(observation.key) + (f": {note}" if note else "")
+
+
+def _classes(edit: Edit, behind: Background) -> Iterator[str]:
+    """The kinds of failure an edit is meant for: name, size, what is meant by it."""
+    for name in edit.classes:
+        known = behind.classes.get(name)
+        if known is None:
+            yield name
+            continue
+        size = f"{known.label}: {known.size} of {len(behind.failures)} failures"
+        meant = behind.definitions.get(name) or known.explanation
+        yield size + (f". {meant}" if meant else "")
