@@ -29,6 +29,7 @@ from harness_cli.training.opening import (
     open_base,
     open_tools,
     refuse_other_vocabulary,
+    refuse_toolless,
     require_extra,
 )
 from harness_cli.training.prompts import Prompt, read_prompts
@@ -87,6 +88,7 @@ def plan_opd(project: Project, job: OpdTraining) -> OpdPlan:
     refuse_other_vocabulary(base, teacher)
     template, tools = open_tools(project, job, base)
     if job.kind == "agentic":
+        refuse_toolless(job, template)
         environment = open_environment(project, job, teacher)
         prompts = tuple(Prompt(task, (), 0, "") for task in environment.ground.tasks)
         steps = _steps(job, len(prompts))
@@ -147,10 +149,14 @@ def _trainer(
 
 
 def _steps(job: OpdTraining, prompts: int) -> int:
-    if job.steps is not None:
-        return job.steps
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    return max(1, math.ceil(job.epochs * prompts / (job.batch * job.accumulate * world)))
+    """Raises `UsageError` where one step would take a prompt twice."""
+    taken = job.batch * job.accumulate * int(os.environ.get("WORLD_SIZE", "1"))
+    if prompts < taken:
+        raise UsageError(
+            f"a step of `{job.name}` takes {taken} prompts and there are {prompts}",
+            hint="a smaller batch × accumulate, or more prompts",
+        )
+    return job.steps or max(1, math.ceil(job.epochs * prompts / taken))
 
 
 def _prompts_sha256(path: Path) -> str:

@@ -66,6 +66,17 @@ def open_tools(project: Project, job: TrainingJob, base: Base) -> tuple[ChatTemp
     return template, Tools(where, base.folder)
 
 
+def refuse_toolless(job: TrainingJob, template: ChatTemplate) -> None:
+    """Raise `UsageError` for a template that knows no tools: a rollout under a harness has some,
+    and no prompt of it could be rendered."""
+    if template.arguments is None:
+        raise UsageError(
+            f"`{job.name}` plays rollouts with tools, and the chat template `{template.name}` "
+            "knows none",
+            hint="`template:` names one that does; for SmolLM2 trl:qwen2_5_training",
+        )
+
+
 def refuse_other_vocabulary(student: Base, teacher: Base) -> None:
     """Raise `UsageError` for a teacher whose tokens are others: a divergence compares token by
     token what both expect next."""

@@ -22,7 +22,14 @@ from harness_cli.simulator.live.shop import open_shop
 from harness_cli.simulator.live.states import Draws, augmented_by
 from harness_cli.store.project import Project
 from harness_cli.training.leaks import refuse_leaking_texts, words_of
-from harness_cli.training.opening import Base, check_job, open_base, open_tools, require_extra
+from harness_cli.training.opening import (
+    Base,
+    check_job,
+    open_base,
+    open_tools,
+    refuse_toolless,
+    require_extra,
+)
 from harness_cli.training.playing import Ground, ItemsGround, Playground, RoomsGround
 from harness_cli.training.rl_items import open_items, with_tasks
 
@@ -113,6 +120,7 @@ def plan_rl(project: Project, job: RlTraining, world: int | None = None) -> RlPl
     notes = [*_role_notes(project, job)]
     base = open_base(project, job.base)
     template, _ = open_tools(project, job, base)
+    refuse_toolless(job, template)
     ground, data = ground_of(project, job)
     shape = shape_of(job, len(ground.tasks), world)
     if shape.every == 1:

@@ -159,6 +159,12 @@ def test_prompts_that_cannot_be_meant_are_refused_with_their_place(shop, lines, 
         plan_opd(shop, opd(prompts=("p.jsonl",), prompt_tokens=60))
 
 
+def test_a_step_takes_no_prompt_twice(shop):
+    held = len((shop.root / "prompts.jsonl").read_text().splitlines())
+    with pytest.raises(UsageError, match=f"takes {held + 1} prompts and there are {held}"):
+        plan_opd(shop, opd(batch=held + 1))
+
+
 def test_an_agentic_student_is_rolled_out_by_the_runtime_and_taught_on_its_own_tokens(rooms):
     job = agentic("checked", steps=1, lr=1e-9, batch=2)
     plan = plan_opd(rooms, job)

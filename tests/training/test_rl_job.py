@@ -443,6 +443,15 @@ def test_what_cannot_be_trained_is_refused_before_a_weight_is_loaded(shop, more,
         plan_rl(shop, job("refused", **more))
 
 
+def test_a_template_that_knows_no_tools_is_refused_before_a_rollout_fails_on_it(shop):
+    words = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    )
+    (shop.root / "plain.jinja").write_text(words)
+    with pytest.raises(UsageError, match=r"`toolless` plays rollouts with tools, and .*knows none"):
+        plan_rl(shop, job("toolless", template="plain.jinja"))
+
+
 def test_items_that_measure_are_refused(shop):
     source = msgspec.to_builtins(job("x")) | {"split": "test"}
     with pytest.raises(msgspec.ValidationError, match="split"):
