@@ -72,10 +72,14 @@ def promote(
     from harness_cli.evaluation.gate import Budget
     from harness_cli.release.candidate import named_run
     from harness_cli.release.commit import Lock
+    from harness_cli.release.first_plan import first_plan, nothing_run
     from harness_cli.release.session import Wish, run_promotion
     from harness_cli.store.project import Project
 
     project = Project.find(directory)
+    if plan and not (run or approve) and nothing_run(project):
+        show(asyncio.run(first_plan(project)), as_json=as_json, quiet=quiet)
+        return
     wish = Wish(
         run=named_run(project, run),
         approve=approve,

@@ -34,7 +34,7 @@ def predicate(
     state, project = candidate.state, candidate.project
     if state is None:
         raise Stale("the candidate's commit is not in this repository")
-    config = candidate.named.config()
+    config = candidate.asked
     return Predicate(
         id=manifest_id(candidate, at),
         created=at,

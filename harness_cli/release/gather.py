@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from harness_cli.errors import BadFile, HarnessError
+from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.harness.load import load_state
 from harness_cli.records.gates import Gate, GatesFile
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.manifest import Approval, Channel, EvidenceLine, Manifest
 from harness_cli.records.reader import parse_json, read_text
+from harness_cli.records.run import RunConfig
 from harness_cli.release.bound_settings import uncommitted_calibration, uncommitted_settings
 from harness_cli.release.candidate import (
     MEASURED,
@@ -43,7 +44,8 @@ class Candidate:
     project: Project
     gates: GatesFile
     pair: Pair
-    named: RunFolder
+    named: RunFolder | None
+    """The run that names it; None where it is planned before anything was run."""
     state: HarnessState | None
     """The harness at the pair's commit; None when it is not there."""
     channel: Channel
@@ -51,8 +53,15 @@ class Candidate:
     trust: Trust = field(default_factory=lambda: Trust(allowed=None))
     """Whose signatures count."""
 
+    @property
+    def asked(self) -> RunConfig:
+        """What its run was asked for. Raises `UsageError` before there is one."""
+        if self.named is None:
+            raise UsageError("nothing of the candidate was run yet", hint="harness promote --plan")
+        return self.named.config()
 
-def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder) -> Candidate:
+
+def candidate(project: Project, gates: GatesFile, pair: Pair, named: RunFolder | None) -> Candidate:
     """The candidate beside the channel's manifests."""
     channel, incumbent = serving(project)
     return Candidate(
@@ -151,7 +160,7 @@ def gather(candidate: Candidate, *, drift: Drift, approvals: Iterable[Approval])
             evidence_for(candidate, gate, runs, old, base)
         except BadFile as exc:
             errors[gate.name] = str(exc)
-    config = candidate.named.config()
+    config = candidate.asked
     approvals = tuple(approvals)
     trust, subject = candidate.trust, candidate.pair.subject
     return Facts(
@@ -253,9 +262,7 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
         found.append(f"commit {pair.commit} of the run is not in this repository")
     elif state.id != pair.harness_id:
         found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
-    found += uncommitted_calibration(
-        candidate.project, candidate.gates, candidate.named.config().judge
-    )
+    found += uncommitted_calibration(candidate.project, candidate.gates, candidate.asked.judge)
     found += uncommitted_settings(candidate.project)
     evalsets = candidate.project.evalsets
     if Repo.open(evalsets).dirty(evalsets):

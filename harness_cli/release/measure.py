@@ -87,9 +87,9 @@ def options(candidate: Candidate, gate: Gate, role: str) -> EvalOptions:
 
 def judge_for(candidate: Candidate, gate: Gate) -> str | None:
     """The named run's judge, where the gate rests on grades; None: the evalset's own."""
-    named = candidate.named.config()
-    if not rests_on_judge(gate) or gate.evalset is None:
+    if candidate.named is None or not rests_on_judge(gate) or gate.evalset is None:
         return None
+    named = candidate.asked
     own = load_header(candidate.project, gate.evalset).judge
     return named.judge if named.judge != own else None
 

@@ -3,7 +3,9 @@
 Nothing is asked of a model. What a panel said is taken from the record, which the evidence binds.
 """
 
+import gc
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -12,39 +14,62 @@ import msgspec
 
 from harness_cli import __version__
 from harness_cli.errors import BadFile, HarnessError
-from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.evalsets import Evalset
+from harness_cli.evaluation.outline import named
 from harness_cli.evaluation.scorer import OldResult, scored
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.clocks import trajectory_digest
 from harness_cli.records.counting import counted
 from harness_cli.records.item import Item
-from harness_cli.records.journal import ItemRecord, TextRecord, TrajectoryRecord, VerdictRecord
+from harness_cli.records.journal import TextRecord, TrajectoryRecord, VerdictRecord
 from harness_cli.records.manifest import Evidence, EvidenceLine, Manifest
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.release.archiving import runs_of
 from harness_cli.release.checks import Check
 from harness_cli.release.evidence import line_of
-from harness_cli.store.journal import scan
-from harness_cli.store.project import Project
-from harness_cli.store.runs import Key, RunFolder, with_texts
+from harness_cli.store.journal import Line, scan
+from harness_cli.store.runs import REF, Key, RunFolder
 
 WHAT = "full trajectories"
 SHOWN = 3
-_key = msgspec.json.Decoder(Key).decode
 _text = msgspec.json.Decoder(TextRecord).decode
 _trajectory = msgspec.json.Decoder(TrajectoryRecord).decode
 _verdict = msgspec.json.Decoder(VerdictRecord).decode
-_item = msgspec.json.Decoder(ItemRecord).decode
 Lines = Mapping[str, tuple[EvidenceLine, ...]]
+Evalsets = Mapping[tuple[str, str | None], Evalset]
+"""Name and split → the evalset of the bound commit."""
+
+
+class _Old(msgspec.Struct, frozen=True):
+    """What of an item's record is not made again."""
+
+    item: str
+    result: OldResult
+    repeat: int = 0
+
+
+_item = msgspec.json.Decoder(_Old).decode
 
 
 @dataclass(slots=True)
 class _Recorded:
-    """What a journal says beside the trajectory, the last of each kind by rollout."""
+    """What a journal says, the last of each kind by rollout."""
 
     verdicts: dict[Key, VerdictRecord] = field(default_factory=dict)
-    items: dict[Key, ItemRecord] = field(default_factory=dict)
+    items: dict[Key, _Old] = field(default_factory=dict)
+    trajectories: dict[Key, int] = field(default_factory=dict)
+    """Where it lies: of thousands none is kept in memory."""
+
+    def take(self, line: Line) -> None:
+        if line.kind == "verdict":
+            verdict = _verdict(line.data)
+            self.verdicts[Key(verdict.item, verdict.repeat)] = verdict
+        elif line.kind == "item":
+            item = _item(line.data)
+            self.items[Key(item.item, item.repeat)] = item
+        elif line.kind == "trajectory":
+            self.trajectories[Key(*named(line.data))] = line.offset
 
 
 @dataclass(slots=True)
@@ -61,9 +86,9 @@ class _Tally:
 
 
 def check_rollouts(
-    manifest: Manifest, lines: Lines, there: Project, path: Path | None
+    manifest: Manifest, lines: Lines, evalsets: Evalsets, path: Path | None
 ) -> list[Check]:
-    """One check a run. `there` holds the evalsets of the bound commit, `path` the rollouts.
+    """One check a run. `evalsets` are those of the bound commit, `path` holds the rollouts.
 
     What is not in `path` is not re-checked, and never called verified.
     """
@@ -81,7 +106,9 @@ def check_rollouts(
                     checks.append(Check(what, "not re-checked", f"`{path.name}` has not this run"))
                     continue
                 try:
-                    done = replayed(runs[name], evidence, lines.get(name, ()), there)
+                    evalset = evalsets[evidence.evalset, evidence.split]
+                    with _only_new_collected():
+                        done = replayed(runs[name], evidence, lines.get(name, ()), evalset)
                 except HarnessError as exc:
                     checks.append(Check(what, "wrong", str(exc)))
                 else:
@@ -92,16 +119,15 @@ def check_rollouts(
 
 
 def replayed(
-    run: RunFolder, evidence: Evidence, lines: tuple[EvidenceLine, ...], there: Project
+    run: RunFolder, evidence: Evidence, lines: tuple[EvidenceLine, ...], evalset: Evalset
 ) -> _Tally:
     """Every rollout of a run beside its line of evidence."""
-    evalset = load_evalset(there, evidence.evalset, split=evidence.split, reason="verify")
     items = {item.id: item for item in evalset.items}
     wanted = {Key(line.item_id, line.repeat): line for line in lines}
     judge = GroundedJudge()
     grades = judge if judge.id == evidence.judge_id else None
     recorded, tally = _read(run), _Tally()
-    for key, compact, whole in _rollouts(run):
+    for key, compact in _rollouts(run, recorded.trajectories):
         line = wanted.pop(key, None)
         name = f"{key.item}#{key.repeat}"
         if line is None:
@@ -111,8 +137,9 @@ def replayed(
         if digest != line.trajectory_sha256 or key.item not in items:
             tally.changed.append(name)
             continue
-        again = _again(items[key.item], key, whole, recorded, evalset.world, grades, tally, digest)
-        if not _alike(line, again, whole):
+        item = items[key.item]
+        again = _again(item, key, compact, recorded, evalset.world, grades, tally, digest)
+        if not _alike(line, again, compact):
             tally.otherwise.append(name)
     tally.changed += [f"{key.item}#{key.repeat} (missing)" for key in sorted(wanted)]
     return tally
@@ -121,21 +148,21 @@ def replayed(
 def _again(
     item: Item,
     key: Key,
-    whole: Trajectory,
+    compact: Trajectory,
     recorded: _Recorded,
     world: Catalogue,
     judge: GroundedJudge | None,
     tally: _Tally,
     digest: str,
 ) -> EvidenceLine:
-    """The line that this rollout comes to now."""
+    """The line that this rollout comes to now; no score looks at the texts of a prompt."""
     said, old = recorded.verdicts.get(key), recorded.items.get(key)
     verdict = said.verdict if said else None
     if judge is not None and verdict is not None and item.state is None:
-        verdict = judge.verdict(item, whole, world)
+        verdict = judge.verdict(item, compact, world)
         tally.graded += 1
     kept = OldResult(digest, old.result.assertions if old else ())
-    result = scored(item, whole, verdict, said.error if said else None, kept)
+    result = scored(item, compact, verdict, said.error if said else None, kept)
     tally.assertions += len(result.assertions)
     return line_of("", result)
 
@@ -150,32 +177,48 @@ def _alike(line: EvidenceLine, again: EvidenceLine, whole: Trajectory) -> bool:
 
 def _read(run: RunFolder) -> _Recorded:
     found = _Recorded()
-    for line in scan(run.journal):
-        if line.kind == "verdict":
-            verdict = _verdict(line.data)
-            found.verdicts[Key(verdict.item, verdict.repeat)] = verdict
-        elif line.kind == "item":
-            item = _item(line.data)
-            found.items[Key(item.item, item.repeat)] = item
+    for path in dict.fromkeys((run.rollouts, run.journal)):
+        for line in scan(path):
+            if path == (run.rollouts if line.kind == "trajectory" else run.journal):
+                found.take(line)
     return found
 
 
-def _rollouts(run: RunFolder) -> Iterator[tuple[Key, Trajectory, Trajectory]]:
-    """The last trajectory of each rollout, as it is digested and with its texts put back.
+def _rollouts(run: RunFolder, last: Mapping[Key, int]) -> Iterator[tuple[Key, Trajectory]]:
+    """The last trajectory of each rollout, as it is digested: long prompt texts by reference.
 
-    Raises `BadFile` for a text that is not the one which trajectories refer to.
+    Raises `BadFile` for a text that is not the one which trajectories refer to, or not there.
     """
-    last = {_key(x.data): x.offset for x in scan(run.rollouts) if x.kind == "trajectory"}
-    texts: dict[str, str] = {}
+    texts = set[str]()
+    offsets = set(last.values())
     for line in scan(run.rollouts):
         if line.kind == "text":
             text = _text(line.data)
             if blake2b(text.text.encode(), digest_size=16).hexdigest() != text.id:
                 raise BadFile(f"the prompt text `{text.id}` is another one")
-            texts[text.id] = text.text
-        elif line.kind == "trajectory" and last[_key(line.data)] == line.offset:
-            compact = _trajectory(line.data).trajectory
-            yield _key(line.data), compact, with_texts(line.data, texts)
+            texts.add(text.id)
+        elif line.kind == "trajectory" and line.offset in offsets:
+            record = _trajectory(line.data)
+            _check_texts(record.trajectory, texts)
+            yield Key(record.item, record.repeat), record.trajectory
+
+
+def _check_texts(trajectory: Trajectory, texts: set[str]) -> None:
+    for step in trajectory.steps:
+        for message in step.messages:
+            content = message.get("content")
+            if isinstance(content, dict) and REF in content and content[REF] not in texts:
+                raise BadFile(f"the journal lacks the text `{content[REF]}` of a message")
+
+
+@contextmanager
+def _only_new_collected() -> Iterator[None]:
+    """Cycles are sought among new objects alone: evalset and catalogue stay as they are."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _said(what: str, done: _Tally, *, same_version: bool) -> Check:

@@ -117,7 +117,11 @@ async def run_promotion(project: Project, wish: Wish, observe: Observe | None) -
     done = summary(chosen, result, wanted, hint)
     if not wish.plan:
         return done
-    noise = outlook(chosen)
+    return with_reach(chosen, done, outlook(chosen))
+
+
+def with_reach(chosen: Candidate, done: Done, noise: tuple[GateOutlook, ...]) -> Done:
+    """A plan that says as well what its runs could decide."""
     costs = {m.gate: m.estimate for m in done.missing if m.role == "candidate" and m.estimate}
     return msgspec.structs.replace(done, outlook=noise, reach=reach(chosen, costs, noise))
 
@@ -131,7 +135,7 @@ def compared_anew(chosen: Candidate, drift: Drift) -> tuple[Candidate, Facts]:
 def outlook(chosen: Candidate) -> tuple[GateOutlook, ...]:
     """What the noise floor of an A/A run leaves of the gates, before anything is spent."""
     store = RunStore(chosen.project.runs)
-    return forecast(store, chosen.named.config(), chosen.gates.gates)
+    return forecast(store, chosen.asked, chosen.gates.gates)
 
 
 def summary(chosen: Candidate, result: Promotion, wanted: list[Needed], hint: str) -> Done:

@@ -29,7 +29,7 @@ from harness_cli.release.manifest import (
 )
 from harness_cli.release.people import authors, signed_keys
 from harness_cli.release.reading import raw
-from harness_cli.release.replaying import Lines, check_rollouts
+from harness_cli.release.replaying import Evalsets, Lines, check_rollouts
 from harness_cli.release.signing import check_signatures, read_signed, trust_of
 from harness_cli.release.ssh import Trust, principals
 from harness_cli.store.project import Project
@@ -68,9 +68,10 @@ def verify(
     evidence, lines = evidence_checks(project, manifest, trust)
     try:
         with evalsets_at(project, manifest) as there:
-            checks += check_evalsets(manifest, evalset_digests(there, manifest))
+            evalsets = bound_evalsets(there, manifest)
+            checks += check_evalsets(manifest, evalset_digests(evalsets))
             checks += check_calibration(manifest, there, judge_trees(project, commit))
-            evidence += check_rollouts(manifest, lines or {}, there, rollouts)
+            evidence += check_rollouts(manifest, lines or {}, evalsets, rollouts)
     except HarnessError as exc:
         checks.append(Check("evalsets", "wrong", str(exc)))
     try:
@@ -166,17 +167,24 @@ def evalsets_at(project: Project, manifest: Manifest) -> Iterator[Project]:
         yield replace(project, root=Path(made), config=config)
 
 
-def evalset_digests(there: Project, manifest: Manifest) -> dict[str, str]:
-    """Digests of the bound evalsets and their catalogue, made anew.
+def bound_evalsets(there: Project, manifest: Manifest) -> Evalsets:
+    """The evalsets that the evidence is of, each read once.
 
     Raises `HarnessError` where their files do not load.
     """
+    wanted = dict.fromkeys((run.evalset, run.split) for run in manifest.predicate.evidence)
+    reason = f"verify {manifest.predicate.id}"
+    return {
+        (name, split): load_evalset(there, name, split=split, reason=reason)
+        for name, split in wanted
+    }
+
+
+def evalset_digests(evalsets: Evalsets) -> dict[str, str]:
+    """Digests of evalsets and their catalogue, made anew."""
     found = {}
-    for run in manifest.predicate.evidence:
-        key = f"{run.evalset}/{run.split}" if run.split else run.evalset
-        reason = f"verify {manifest.predicate.id}"
-        evalset = load_evalset(there, run.evalset, split=run.split, reason=reason)
-        found[key] = evalset.digest
+    for (name, split), evalset in evalsets.items():
+        found[f"{name}/{split}" if split else name] = evalset.digest
         if evalset.world.digest:  # bare prompts have no catalogue
             found["catalogue"] = evalset.world.digest
     return found

@@ -156,6 +156,29 @@ def test_the_second_release_is_compared_with_the_first_and_can_be_rolled_back(pr
     harness(project, "rollback", "dev", code=1)
 
 
+def test_a_plan_before_anything_was_run_names_every_run_and_whether_n_can_decide(tmp_path):
+    harness(tmp_path, "init", "new")
+    root = tmp_path / "new"
+    path = root / "gates.yaml"
+    path.write_text(path.read_text().replace("minimum_n: 100}", "minimum_n: 101}"))
+    done = asked(root, "promote", "--plan")
+    pair = f"--policy builtin --harness {git(root, 'rev-parse', 'HEAD')[:12]}"
+    assert [m["command"] for m in done["missing"]] == [
+        f"harness eval live_stream_qa --split dev {pair}",
+        f"harness eval general_instructions {pair}",
+        f"harness eval deploy_replay {pair} --profile replay --concurrency 1",
+    ]
+    assert [m["estimate"]["rollouts"] for m in done["missing"]] == [482, 90, 110]
+    assert [m["estimate"]["calls"] for m in done["missing"]] == [None] * 3  # unknown is no 0
+    reach = {r["gate"]: (r["n"], r["minimum_n"], r["enough"]) for r in done["reach"]}
+    assert reach["business"] == (482, 30, True)
+    assert reach["latency"] == (100, 101, False)
+    assert gates(done)["tools"] == "PASS"
+    assert not (root / ".harness" / "runs").exists()
+    harness(root, "promote", "--plan", "--approve", "Ann", code=2)  # of which pair?
+    assert not (root / "manifests" / "approvals.jsonl").exists()
+
+
 def test_a_plan_says_what_is_missing_and_runs_nothing(project):
     path = project / "gates.yaml"
     path.write_text(

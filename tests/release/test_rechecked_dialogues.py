@@ -14,7 +14,7 @@ from harness_cli.release.archiving import archive_path, write_archive
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.replaying import check_rollouts
-from harness_cli.release.verify import check_all, evalsets_at
+from harness_cli.release.verify import bound_evalsets, check_all, evalsets_at
 from harness_cli.store.journal import line_of, scan
 from harness_cli.store.project import Project
 
@@ -43,7 +43,7 @@ def rollouts(project: Project, name: str, path: Path, **more) -> tuple[str, str]
     first, *rest = lines[run]
     forged = {run: (msgspec.structs.replace(first, **more), *rest)}
     with evalsets_at(project, manifest) as there:
-        [found] = check_rollouts(manifest, forged, there, path)
+        [found] = check_rollouts(manifest, forged, bound_evalsets(there, manifest), path)
     return found.outcome, found.detail
 
 
