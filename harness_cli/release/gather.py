@@ -160,8 +160,7 @@ def gather(candidate: Candidate, *, drift: Drift, approvals: Iterable[Approval])
             evidence_for(candidate, gate, runs, old, base)
         except BadFile as exc:
             errors[gate.name] = str(exc)
-    config = candidate.asked
-    approvals = tuple(approvals)
+    config, approvals = candidate.asked, tuple(approvals)
     trust, subject = candidate.trust, candidate.pair.subject
     return Facts(
         runs=runs,
