@@ -3,6 +3,7 @@
 from typing import Any
 
 from harness_cli.commands._show import emit_json, line, note, table
+from harness_cli.evolution.clusters import SORTED_BY
 from harness_cli.evolution.outlets import OUTLETS
 from harness_cli.evolution.show_hunk import visible
 from harness_cli.records.counting import counted
@@ -45,7 +46,8 @@ def _shares(made: Diagnosis) -> None:
     unexplained = round(100 * made.unexplained)
     tail = max(0, 100 - large - unexplained)  # what is left, so that the three are 100
     line(f"systematic: {large}%, long tail: {tail}%, unexplained: {unexplained}% of the failures")
-    line(f"sorted by: {made.by}, after the human-owned classes")
+    alone = "; no model was asked" if made.by in SORTED_BY.values() else ""
+    line(f"sorted by: {made.by}, after the human-owned classes{alone}")
     sides: dict[str, int] = {}
     for c in made.clusters:
         sides[c.side] = sides.get(c.side, 0) + c.size

@@ -69,7 +69,9 @@ def root_cause(group: Facts, phrases: Sequence[Phrase]) -> str:
     top = sorted(group.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     told = "; ".join(f"{label_of(key)} in {n} of {len(group.failures)}" for key, n in top)
     if not told:
-        return "no fact explains these failures: read the cases"
+        low = Counter(m for f in group.failures for m in f.failed_metrics)
+        graded = "".join(f", graded low in {m}: {n}" for m, n in sorted(low.items())[:4])
+        return f"no fact explains these failures{graded}: read the cases"
     said = ", ".join(f"“{p.text}”" for p in phrases[:4])
     return f"{told}." + (f" Comments that mark them: {said}." if said else "")
 

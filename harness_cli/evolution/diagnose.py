@@ -268,13 +268,14 @@ def _representative(facts: Facts) -> list[Failure]:
 
 
 def _case(failure: Failure) -> Case:
-    told = [o.note or label_of(o.key) for o in failure.observations[:2]]
+    low = ", ".join(failure.failed_metrics)
     return Case(
         item_id=failure.item_id,
         step=failure.leading.step if failure.leading else None,
         comment=failure.seen.comment[:300],
         reply=failure.reply[:300],
-        why="; ".join(f"{label_of(o.key)}" for o in failure.observations[:2]) or "; ".join(told),
+        why="; ".join(label_of(o.key) for o in failure.observations[:2])
+        or (f"graded low in {low}" if low else "nothing was observed"),
     )
 
 

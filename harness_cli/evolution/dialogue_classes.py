@@ -1,4 +1,4 @@
-"""Failure classes of dialogues that another tool simulated (τ-bench and its like).
+"""Failure classes of dialogues that another tool simulated (τ-bench and its like) or logged.
 
 The classes of a project are about its own harness; these are about any agent that acts for a user.
 """
@@ -60,6 +60,20 @@ DIALOGUE_CLASSES = (
         name="Conduct",
         definition="A rule on how to behave does not hold.",
         facts="finding:conduct",
+        side="policy",
+    ),
+    FailureClass(
+        id="tool-failed",
+        name="Tool failed",
+        definition="A tool timed out, was not there, or gave what nobody can read.",
+        facts="tool_error:*:timeout or tool_error:*:unavailable or tool_error:*:malformed",
+        side="tool",
+    ),
+    FailureClass(
+        id="malformed-call",
+        name="Malformed call",
+        definition="A call whose arguments are no JSON object.",
+        facts="malformed_call:*",
         side="policy",
     ),
     FailureClass(

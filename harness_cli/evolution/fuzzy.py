@@ -21,9 +21,9 @@ def suggest(text: str, op: Op) -> Op | None:
 
     The window of lines most like the searched text is found; the change from `search` to `text`
     is carried over to it by diff-match-patch. A change that does not carry over whole, or a window
-    that stands twice, is not suggested.
+    that stands twice, is not suggested; nor is a text that is there, only not as often as expected.
     """
-    if op.op != "replace" or not op.search or op.text is None:
+    if op.op != "replace" or not op.search or op.text is None or op.search in text:
         return None
     window, likeness = _nearest(text, op.search)
     if likeness < WORTH or text.count(window) != 1:

@@ -18,7 +18,7 @@ from harness_cli.evaluation.imports.kinds import guessed, reader
 from harness_cli.evaluation.imports.source import opened
 from harness_cli.evaluation.redaction import Cleaner
 from harness_cli.evolution.clusters import Kind
-from harness_cli.evolution.diagnose import Subject, diagnose, gather
+from harness_cli.evolution.diagnose import Material, Subject, diagnose, gather
 from harness_cli.evolution.dialogue_classes import DIALOGUE_CLASSES
 from harness_cli.evolution.failure import Evidence
 from harness_cli.evolution.session import FILE, evidence_of
@@ -51,7 +51,9 @@ def diagnose_imported(
             notes += (f"`{config.evalset.name}` changed: expectations are not looked at",)
     except UsageError as exc:
         notes += (f"without the items ({exc}): expectations are not looked at",)
-    made = _diagnosed(run.id, config.evalset.name, evidence_of(run, items, ()), vectors)
+    evidence = evidence_of(run, items, ())
+    judged = config.imported is not None and config.imported.rescored
+    made = _diagnosed(run.id, config.evalset.name, evidence, vectors, judged=judged)
     write_json(run.path / FILE, made)
     return made, notes
 
@@ -76,10 +78,15 @@ def _evidence(imported: Imported) -> Iterator[Evidence]:
         yield Evidence(result=result, trajectory=one.trajectory, item=item)
 
 
-def _diagnosed(run: str, evalset: str, evidence: Iterable[Evidence], vectors: Kind) -> Diagnosis:
+def _diagnosed(
+    run: str, evalset: str, evidence: Iterable[Evidence], vectors: Kind, *, judged: bool = False
+) -> Diagnosis:
     material = gather(evidence)
     if not material.seen:
         raise BadFile(f"`{run}` has no finished item")
+    notes: tuple[str, ...] = ()
+    if not judged:
+        material, notes = _by_facts(material)
     made = diagnose(
         material,
         Subject(run=run, harness_id="", evalset=evalset),
@@ -87,7 +94,25 @@ def _diagnosed(run: str, evalset: str, evidence: Iterable[Evidence], vectors: Ki
         module_exists=lambda _: False,
         vectors=vectors,
     )
-    return msgspec.structs.replace(made, advice=ADVICE)
+    return msgspec.structs.replace(made, advice=ADVICE, notes=notes)
+
+
+def _by_facts(material: Material) -> tuple[Material, tuple[str, ...]]:
+    """Of what a file grades not at all, only that counts as failed in which something went wrong.
+
+    Nobody judged it: that there is no verdict is no fault of a judge, and no failure.
+    """
+    found, quiet = [], 0
+    for failure in material.failures:
+        facts = tuple(o for o in failure.observations if o.kind != "unscored")
+        if failure.seen.state != "unscored":
+            found.append(failure)
+        elif facts:
+            found.append(msgspec.structs.replace(failure, observations=facts))
+        else:
+            quiet += 1
+    told = f"without a score, and nothing wrong was seen: {quiet} of {len(material.seen)}"
+    return Material(tuple(found), material.seen), (told,) if quiet else ()
 
 
 def _notes(config: RunConfig) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from harness_cli.evaluation.imports.bring_in import bring_in
 from harness_cli.evaluation.imports.imported import ImportOptions
 from harness_cli.evaluation.imports.kinds import reader
 from harness_cli.evaluation.imports.source import opened
-from harness_cli.evolution.recorded import diagnose_file
+from harness_cli.evolution.recorded import diagnose_file, diagnose_imported
 
 
 def read(path, kind, **options):
@@ -355,3 +355,28 @@ def test_an_inspect_log_is_compared_and_rescored_like_any_run(make_project):
     assert ours.report.counts["passed"] == 1
     made, _ = diagnose_file(path)
     assert made.failures == 2
+
+
+def test_of_chats_without_scores_those_count_in_which_something_went_wrong(make_project):
+    called = {"id": "a", "type": "function", "function": {"name": "stock", "arguments": "{}"}}
+    rows = lines(
+        {"messages": [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "Hi!"},
+        ]},
+        {"messages": [
+            {"role": "user", "content": "how many are left"},
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "a", "content": "Error: timeout"},
+            {"role": "assistant", "content": "I cannot say."},
+        ]},
+    )  # fmt: skip
+    project = make_project()
+    path = write(project.root, "chat.jsonl", rows)
+    run = bring_in(project, "openai-chat", path, ImportOptions()).run
+    for made in (diagnose_file(path)[0], diagnose_imported(project, run)[0]):
+        assert (made.failures, made.of) == (1, 2)
+        (only,) = made.clusters
+        assert (only.id, only.side) == ("tool-failed", "tool")
+        assert only.cases[0].why == "tool error `stock:timeout`"
+        assert made.notes == ("without a score, and nothing wrong was seen: 1 of 2",)

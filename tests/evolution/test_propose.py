@@ -410,6 +410,11 @@ def test_a_hunk_that_is_nowhere_is_not_suggested(search):
     assert suggest(TEXT, Op(op="replace", path="a.md", search=search, text="new\n")) is None
 
 
+def test_a_hunk_that_stands_twice_is_never_said_to_be_nowhere():
+    op = Op(op="replace", path="a.md", search="Look the price up", text="Look it up")
+    assert suggest(TEXT + "\nLook the price up\n", op) is None
+
+
 def test_two_tools_that_gave_the_same_field_are_two_edits_with_names_of_their_own():
     rows = [
         evidence(f"s-{tool}-{i}", f"stock of number {i}",
