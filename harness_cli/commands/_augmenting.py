@@ -6,7 +6,9 @@ from statistics import fmean
 
 from harness_cli.augmentation.golds import Gold, Grounds
 from harness_cli.augmentation.paraphrases import Book
+from harness_cli.augmentation.recipes import meant, read_recipe
 from harness_cli.commands._show import line, note, table
+from harness_cli.errors import UsageError
 from harness_cli.evaluation.augmenting import (
     Drawing,
     Drawn,
@@ -14,7 +16,7 @@ from harness_cli.evaluation.augmenting import (
     grounds_of,
     write_states,
 )
-from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.evalsets import load_evalset, load_header
 from harness_cli.evaluation.writing_paraphrases import write_book
 from harness_cli.harness.load import harness_files, state_from_files
 from harness_cli.judges.grounded.judge import GroundedJudge
@@ -22,11 +24,13 @@ from harness_cli.records.augmentation import DIMENSIONS, Recipe
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
-from harness_cli.records.reader import read_yaml
 from harness_cli.simulator.solutions import read_oracle
+from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 
 REASONS_SHOWN = 5
+LOCK = ".lock"
+HELD = "wait until that process has ended, or write to another folder"
 USUAL = "live_stream_qa"
 
 
@@ -45,15 +49,28 @@ async def draw(
     said: Callable[[int, int], None] | None,
 ) -> tuple[Drawn, Recipe, Book]:
     """Draw the states that the options ask for."""
-    asked = read_yaml(recipe, Recipe) if recipe else Recipe()
+    asked = read_recipe(recipe) if recipe else Recipe()
     files = harness_files(project, harness)
     base = state_from_files(files)
+    _check_kept(asked, base)
     items = _items(project, evalset, split, every=each, probe=probe)
     grounds, golds = await _golds(project, base, items)
-    book = await write_book(project, asked, files, out) if asked.paraphrase else Book()
-    drawing = Drawing(files, base, asked, golds, grounds, book=book, items=items if each else ())
     wanted = count or (len(items) if each else asked.count)
-    return await write_states(drawing, out, count=wanted, seed=seed, said=said), asked, book
+    with locked(out / LOCK, what="harness augment", hint=HELD):
+        book = await write_book(project, asked, files, out) if asked.paraphrase else Book()
+        own = items if each else ()
+        drawing = Drawing(files, base, asked, golds, grounds, book=book, items=own)
+        return await write_states(drawing, out, count=wanted, seed=seed, said=said), asked, book
+
+
+def _check_kept(recipe: Recipe, base: HarnessState) -> None:
+    """Raise `UsageError` for a skill to keep that the harness does not have."""
+    known = tuple(sorted(skill.name for skill in base.skills))
+    for name in recipe.keep:
+        if name not in known:
+            raise UsageError(
+                f"`keep` names no skill of the harness: `{name}`", hint=meant(name, known)
+            )
 
 
 async def _golds(
@@ -113,8 +130,20 @@ def _items(
     usual = evalset is None and not (project.evalsets / USUAL).is_dir()
     if not every and (probe == 0 or usual):
         return []
+    _refuse_sealed(project, evalset or USUAL, split)
     items = list(load_evalset(project, evalset or USUAL, split=split).items)
     if every or probe >= len(items):
         return items
     step = len(items) / probe
     return [items[int(n * step)] for n in range(probe)]
+
+
+def _refuse_sealed(project: Project, evalset: str, split: str) -> None:
+    """Raise `UsageError` for a sealed split: states that were held against it would open it."""
+    header = load_header(project, evalset)
+    if split in header.seal.splits:
+        open_ = [name for name in header.splits if name not in header.seal.splits]
+        raise UsageError(
+            f"the split `{split}` of `{evalset}` is sealed, and no state needs its items",
+            hint=f"--split {open_[0]}" if open_ else "--probe 0: no gold solutions",
+        )

@@ -30,6 +30,7 @@ from harness_cli.records.item import Item
 from harness_cli.records.reader import dump_yaml, read_yaml
 from harness_cli.simulator.oracle import Oracle
 from harness_cli.simulator.solutions import solve
+from harness_cli.store.appending import append_durably
 from harness_cli.store.tree import EXECUTABLE, Entry
 
 LOG = "drawn.jsonl"
@@ -114,8 +115,7 @@ async def write_states(
                 drawn.failed[name] = str(exc)
                 continue
             line = line_of(made, seed + number)
-            with (out / LOG).open("ab") as log:
-                log.write(_encode(line) + b"\n")
+            append_durably(out / LOG, _encode(line) + b"\n", mend=True)
             write_state(out, made)
             drawn.lines.append(line)
         if said is not None:

@@ -18,6 +18,7 @@ import msgspec
 
 from harness_cli.augmentation.golds import Grounds
 from harness_cli.augmentation.preserving import augment_preserving
+from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.evaluation.augmenting import golds_of, grounds_of
 from harness_cli.evaluation.drawn import row_of
 from harness_cli.evaluation.evalsets import load_evalset, load_header
@@ -26,7 +27,6 @@ from harness_cli.records.augmentation import DrawnState, DrawnStates, Recipe
 from harness_cli.records.canonical import digest, write_atomic
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
-from harness_cli.records.reader import read_yaml
 from harness_cli.simulator.oracle import Oracle
 from harness_cli.simulator.solutions import read_oracle
 from harness_cli.store.project import Project
@@ -97,7 +97,7 @@ def make_set(
     """Draw the states of an evalset by the recipe in its folder, and write them."""
     header = load_header(project, name)
     folder = project.evalsets / name
-    recipe = read_yaml(folder / RECIPE, Recipe, name=f"{name}/{RECIPE}")
+    recipe = read_recipe(folder / RECIPE, name=f"{name}/{RECIPE}")
     split = next(iter(header.splits))
     base_set = load_evalset(project, str(header.items_of), split=split, reason=reason)
     items = list(base_set.items.first(limit))

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from harness_cli.records.bounds import AtLeastOne, Share
+
 DimensionName = Literal[
     "skill_identifiers", "skill_content", "tool_definitions", "system_prompt", "hook_variants"
 ]
@@ -18,7 +20,7 @@ DIMENSIONS: tuple[DimensionName, ...] = get_args(DimensionName)
 class Dimension(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dimension of a recipe."""
 
-    strength: float = 0.5
+    strength: Share = 0.5
     """The chance, 0 to 1, that one thing which could be changed is changed."""
     moves: tuple[str, ...] = ()
     """Only these kinds of change; none named: all of the dimension's (docs/augmentation.md)."""
@@ -31,7 +33,7 @@ class Paraphrase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Policy of harness.yaml that writes them; none, where `wordings` are all there is."""
     judge: str | None = None
     """Policy of harness.yaml that says of each whether it means the same; another than `policy`."""
-    share: float = 0.5
+    share: Share = 0.5
     """The chance that a text which has one is put in a model's words."""
     wordings: dict[str, tuple[str, ...]] = {}
     """Texts of this very harness (a description, a rule) and what else they may be said in: written
@@ -45,13 +47,13 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dimensions: dict[DimensionName, Dimension] = msgspec.field(
         default_factory=lambda: {name: Dimension() for name in DIMENSIONS}
     )
-    skip: float = 0.0
+    skip: Share = 0.0
     """The chance, 0 to 1, that a state leaves a dimension out."""
-    count: int = 1
+    count: AtLeastOne = 1
     """States that `harness augment` draws when nobody says how many."""
     keep: tuple[str, ...] = ()
     """Skills that are never masked."""
-    attempts: int = 20
+    attempts: AtLeastOne = 20
     """Draws for one state before it is given up."""
     paraphrase: Paraphrase | None = None
 

@@ -31,7 +31,7 @@ def fix_for(cause: str, kind: Any, steps: list[str | int]) -> str:
         return f"add `{missing['name']}: …`"
     wrong = _ENUM.search(cause)
     if wrong:
-        known = _words(inspect.type_info(kind), steps)
+        known = _words(inspect.type_info(kind), steps) or _keys(inspect.type_info(kind), steps)
         near = get_close_matches(wrong["value"].strip("'\""), known, n=1)
         meant = f"did you mean `{near[0]}`? " if near else ""
         return f"{meant}known: {', '.join(known)}" if known else ""
@@ -44,9 +44,23 @@ def fix_for(cause: str, kind: Any, steps: list[str | int]) -> str:
 
 def _words(at: inspect.Type, steps: list[str | int]) -> list[str]:
     """The values of the literal type at a path, [] where there is none."""
+    return _literals(_types_at(at, steps))
+
+
+def _keys(at: inspect.Type, steps: list[str | int]) -> list[str]:
+    """The keys of the map whose key is the last step, where they are literals."""
+    maps = [t for t in _options(_types_at(at, steps[:-1])) if isinstance(t, inspect.DictType)]
+    return _literals([t.key_type for t in maps])
+
+
+def _types_at(at: inspect.Type, steps: list[str | int]) -> list[inspect.Type]:
     types = [at]
     for step in steps:
         types = [inner for outer in _options(types) for inner in _into(outer, step)]
+    return types
+
+
+def _literals(types: list[inspect.Type]) -> list[str]:
     literals = [t for t in _options(types) if isinstance(t, inspect.LiteralType)]
     return [str(value) for literal in literals for value in literal.values]
 

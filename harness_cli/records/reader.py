@@ -17,6 +17,8 @@ from harness_cli.records.yaml_forms import FastPlain, Loader, Plain, Strings
 
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
+_KEY = re.compile(r"(?P<said>'(?P<key>[^']*)') - at `key` in `(?P<path>[^`]*)`$")
+"""How msgspec says that a key is not one of the known ones."""
 
 
 def decode(kind: type[T], value: Any, *, where: str = "value") -> T:
@@ -185,6 +187,9 @@ def _child(node: Any, step: re.Match[str]) -> tuple[int, Any] | None:
 
 
 def _split(message: str) -> tuple[str, str]:
+    key = _KEY.search(message)
+    if key:
+        return message[: key.end("said")], f"{key['path']}.{key['key']}"
     found = _PATH.search(message)
     return (message[: found.start()], found["path"]) if found else (message, "$")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.augmentation.states import augment
 from harness_cli.errors import Stale
 from harness_cli.evaluation.variants import States
@@ -28,7 +29,7 @@ def draw_states(
         return None, ()
     recipe = Recipe()
     if job.recipe is not None:
-        recipe = read_yaml(project.root / job.recipe, Recipe, name=job.recipe)
+        recipe = read_recipe(project.root / job.recipe, name=job.recipe)
     maps: dict[str, AugmentationMap] = {}
     for number in range(job.states):
         name = f"hsa-{number + 1:03d}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.errors import UsageError
 from harness_cli.evaluation.evalsets import tool_names
 from harness_cli.harness.load import load_state
@@ -15,7 +16,6 @@ from harness_cli.judges.rewards.judge import RuleRewards
 from harness_cli.judges.rewards.open import reward_judge
 from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import digest
-from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.live.shop import open_shop
@@ -205,7 +205,7 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
     state = load_state(project)
     recipe = Recipe()
     if job.recipe is not None:
-        recipe = read_yaml(project.root / job.recipe, Recipe, name=job.recipe)
+        recipe = read_recipe(project.root / job.recipe, name=job.recipe)
     made_of = {"harness": state.id, "recipe": digest(recipe)}
     if not job.evalset:
         settings = _room_settings(job)

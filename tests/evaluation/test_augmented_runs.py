@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from harness_cli.augmentation.renaming import Renaming
+from harness_cli.commands._augmenting import draw
 from harness_cli.commands._dropping import show_drops
-from harness_cli.errors import BadFile, Stale, UsageError
+from harness_cli.errors import BadFile, Locked, Stale, UsageError
 from harness_cli.evaluation.augmenting import (
     Drawing,
     golds_of,
@@ -33,6 +34,7 @@ from harness_cli.loop.scaffold import make_project
 from harness_cli.records.augmentation import AugmentationMap, Dimension, Paraphrase, Recipe
 from harness_cli.records.reader import dump_yaml, read_yaml
 from harness_cli.simulator.solutions import read_oracle
+from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
@@ -100,6 +102,51 @@ def test_a_torn_last_line_of_the_log_is_passed_over(drawn, tmp_path):
     text = (out / "drawn.jsonl").read_bytes()
     (tmp_path / "drawn.jsonl").write_bytes(text[:-30])
     assert len(list(read_lines(tmp_path / "drawn.jsonl"))) == text.count(b"\n") - 1
+
+
+def test_a_line_behind_a_torn_one_is_not_lost(shop, tmp_path):
+    out = tmp_path / "torn"
+    asyncio.run(write_states(drawing(shop), out, count=1, seed=3))
+    with (out / "drawn.jsonl").open("ab") as log:
+        log.write(b'{"state":"hsa-00')
+    made = asyncio.run(write_states(drawing(shop), out, count=2, seed=3))
+    assert list(read_lines(out / "drawn.jsonl")) == made.lines
+
+
+def ask(shop, out, **words):
+    usual = {"recipe": None, "count": 1, "seed": 0, "harness": None, "evalset": None,
+             "split": "dev", "probe": 1, "each": False, "said": None}  # fmt: skip
+    return asyncio.run(draw(shop, out, **usual | words))
+
+
+def test_two_commands_never_write_states_into_one_folder(shop, tmp_path):
+    with (
+        locked(tmp_path / ".lock", what="harness augment"),
+        pytest.raises(Locked, match="harness augment") as refused,
+    ):
+        ask(shop, tmp_path, probe=0)
+    assert "another folder" in str(refused.value.hint)
+    assert refused.value.exit_code == 12
+    assert not (tmp_path / "drawn.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words", "said", "hint"),
+    [
+        ("", {"split": "test"}, "is sealed, and no state needs its items", "--split dev"),
+        ("keep: [item-qaa]", {}, "`keep` names no skill of the harness", "`item-qa`"),
+        ("dimensions: {hook_variants: {moves: [mask]}}", {}, "has no move `mask`", "known: "),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_a_folder_is_made(
+    shop, tmp_path, recipe, words, said, hint
+):
+    path = tmp_path / "r.yaml"
+    path.write_text(recipe or "schema: 1")
+    with pytest.raises((UsageError, BadFile), match=said) as refused:
+        ask(shop, tmp_path / "refused", recipe=path, **words)
+    assert hint in str(refused.value.hint)
+    assert not (tmp_path / "refused").exists()
 
 
 def test_an_evalset_runs_in_an_augmented_folder_with_expectations_mapped(shop, drawn, items):

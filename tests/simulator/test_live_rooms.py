@@ -174,6 +174,7 @@ def test_a_product_the_host_moved_is_presented_until_the_script_goes_on():
         ({"mix": {"chat": 0.0}}, "weights"),
         ({"tick_s": 1000.0}, "longer than the session"),
         ({"faults": {"timeout": 0.6, "malformed": 0.6}}, "at most 1"),
+        ({"schema": 7}, "schema 7 of settings is not known"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(wrong, words):

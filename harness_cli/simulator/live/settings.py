@@ -81,6 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def checked(settings: Settings) -> Settings:
     """The settings, or `UsageError` for what each field alone does not show."""
+    if settings.schema != 1:
+        raise UsageError(f"schema {settings.schema} of settings is not known", hint="this is 1")
     unknown = sorted(settings.mix.keys() - KINDS.keys())
     if unknown:
         raise UsageError(

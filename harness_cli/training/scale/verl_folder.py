@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.errors import UsageError
 from harness_cli.harness.load import load_state
 from harness_cli.records.augmentation import Recipe
@@ -23,7 +24,7 @@ from harness_cli.records.canonical import write_atomic, write_json
 from harness_cli.records.cluster import Cluster
 from harness_cli.records.item import Item
 from harness_cli.records.mtp import MtpTraining
-from harness_cli.records.reader import dump_yaml, read_yaml
+from harness_cli.records.reader import dump_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.room import RoomCard
 from harness_cli.records.training_job import OpdTraining, SftTraining, TrainingJob
@@ -124,7 +125,7 @@ def room_card(
     recipe = Recipe()
     if environment.recipe is not None:
         file = environment.recipe
-        recipe = read_yaml(project.root / file, Recipe, name=file)
+        recipe = read_recipe(project.root / file, name=file)
     card = RoomCard(
         name=job.name,
         harness=load_state(project).id,
