@@ -30,7 +30,7 @@ COMMANDS = {
     "incidents": "Guardrail hits, retries, fallbacks, suppressed replies by version",
     "cron": "A verb as a job: lock, maximum runtime, last success",
     "runs": "List, show, prune runs",
-    "evalset": "Digest, check, seal and export evalsets",
+    "evalset": "Make, split, check, seal and export evalsets",
     "augment": "Augmented harness states that keep the task, for training and evals",
     "export": "A run for other tools (inspect log, JUnit), and training data",
     "train": "Training jobs: sft, opd and more; their state, curve and log",

@@ -1,4 +1,4 @@
-"""`harness evalset list|check|digest|seal|export|import|synth`."""
+"""`harness evalset list|new|split|check|digest|seal|export|import|synth`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +14,21 @@ from harness_cli.commands._completing import (
     words,
 )
 from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
+from harness_cli.commands._own_sets import new
+from harness_cli.commands._own_sets import split as split_items
 from harness_cli.records.counting import counted
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Digest, check, seal and export evalsets."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Make, split, check, seal and export evalsets.",
 )
 Name = Annotated[
     str, typer.Argument(help="A folder under evalsets/.", autocompletion=evalset_names)
 ]
 Reason = Annotated[str | None, typer.Option(help="Why a sealed split is opened.")]
+app.command()(new)
+app.command(name="split")(split_items)
 
 
 @app.command(name="list")

@@ -35,7 +35,9 @@ Data = Annotated[
 
 @app.command()
 def inspect(
-    output: Output,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; FOLDER/ too.")
+    ],
     run: Run = None,
     directory: Folder = HERE,
     as_json: Json = False,
@@ -48,8 +50,8 @@ def inspect(
 
     project = Project.find(directory)
     chosen = finished(_chosen(directory, run))
-    path = within(directory, output) or output
-    path, count = export_inspect(project, chosen, path)
+    path = directory / output
+    path, count = export_inspect(project, chosen, path, folder=output.endswith("/"))
     if not (quiet or is_listed(path.name)):
         note(f"note: the view of a folder lists no file of this name; `-o {path.parent}` names it")
     _said("inspect", chosen, path, count, as_json=as_json, quiet=quiet)

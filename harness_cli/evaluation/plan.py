@@ -186,7 +186,7 @@ def run_config(
         judge_id=judge.id if judge else plan.judge,
         judge_harness=getattr(judge, "harness_id", None),
         judge_dirty=getattr(judge, "dirty", False),
-        roles=role_rows(project.config),
+        roles=role_rows(project.config, plan.judge),
         profile=plan.profile,
         limits=project.limits(plan.profile),
         pipeline=settings.pipeline,

@@ -240,7 +240,7 @@ def _judged_by(project: Project, name: str, judge: Judge) -> dict[str, object]:
         "judge_id": judge.id,
         "judge_harness": getattr(judge, "harness_id", None),
         "judge_dirty": getattr(judge, "dirty", False),
-        "roles": role_rows(project.config),
+        "roles": role_rows(project.config, name),
     }
 
 

@@ -22,15 +22,25 @@ ROLES = {
     "proposer": "proposes edits of the harness",
 }
 """Role → what who has it does. Human labels are the sixth voice and no entry."""
+GRADED = "judge"
+"""The row of the judge that graded a run and is not the final one."""
 GROUNDED = "grounded"
+EMBEDDED = {
+    "builtin": "(embedded, no language model)",
+    "local": "(embedded, a small language model)",
+}
+"""Kind of policy → what to call it where it plays a role: it is no API model."""
 Row = tuple[str, Level, str, str]
 """(place, level, message, fix)."""
 
 
-def role_rows(config: ProjectConfig) -> tuple[RoleRow, ...]:
-    """Every role that is given, in the order of `ROLES`, with what plays it."""
+def role_rows(config: ProjectConfig, judge: str | None = None) -> tuple[RoleRow, ...]:
+    """Every role that is given, in the order of `ROLES`, with what plays it.
+
+    `judge` is the one that graded a run: where that is not the final judge it has a row of its own.
+    """
     order = [*ROLES, *sorted(config.roles.keys() - ROLES.keys())]
-    return tuple(
+    given = tuple(
         RoleRow(
             role=role,
             name=config.roles[role],
@@ -39,6 +49,10 @@ def role_rows(config: ProjectConfig) -> tuple[RoleRow, ...]:
         for role in order
         if role in config.roles
     )
+    plays = tuple(describe(name, config) for name in players(config, judge or ""))
+    if judge is None or not plays or judge == config.roles.get("final_judge"):
+        return given
+    return (*given, RoleRow(role=GRADED, name=judge, plays=plays))
 
 
 def role_problems(config: ProjectConfig) -> Iterator[Row]:
@@ -137,7 +151,7 @@ def describe(name: str, config: ProjectConfig) -> str:
     policy = config.policies.get(name)
     if policy is None:
         return f"{name}: unknown"
-    words = [policy.kind, policy.model or (policy.script or "")]
+    words = [policy.kind, policy.model or policy.script or EMBEDDED.get(policy.kind, "")]
     if policy.checkpoint is not None:
         words.append(policy.checkpoint.uri)
     return f"{name}: {' '.join(w for w in words if w)}"

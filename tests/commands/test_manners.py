@@ -151,6 +151,8 @@ CASES: list[tuple[str, str, set[int]]] = [
     ("evalset digest", "shop", OK),
     ("evalset seal", "shop no-such", {2}),
     ("evalset export", "shop --split dev", OK),
+    ("evalset new", "own --agent bare", OK),
+    ("evalset split", "own --share dev=0.5 --share test=0.5", {2}),
     ("evalset synth", "no_such_set", {2}),
     ("evalset import", "tau-bench dialogues.json", OK),
     ("export inspect", "-o log.json", OK),

@@ -195,6 +195,15 @@ def served(logs):
             server.terminate()
 
 
+def test_a_folder_that_is_not_there_yet_is_made_as_docs_show_it(tau2_run):
+    project, run = tau2_run
+    done = call(project.root, "export", "inspect", "--run", run.id, "-o", "logs/", "-q")
+    assert done.code == 0, done.err
+    (made,) = (project.root / "logs").iterdir()
+    assert is_listed(made.name)
+    assert call(project.root, "export", "inspect", "-o", "no/such/", "-q").code == 2
+
+
 def test_junit_names_what_was_measured_by_digest(tau2_run):
     project, run = tau2_run
     done = call(project.root, "export", "junit", "--run", run.id, "-o", "units.xml", "--json")

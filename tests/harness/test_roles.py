@@ -101,3 +101,22 @@ def test_the_table_names_who_plays_each_role_in_the_order_of_the_report():
     rows = role_rows(config(teacher="pro"))
     assert [row.role for row in rows] == ["teacher", "reward_judge", "final_judge"]
     assert rows[2].plays == ("pro: openai pro", "glm: openai glm", "qwen: openai qwen")
+
+
+def test_the_judge_of_a_run_has_a_row_where_it_is_not_the_final_one():
+    settings = config(("pro", "glm"))
+    rows = role_rows(settings, "grounded")
+    assert (rows[-1].role, rows[-1].name) == ("judge", "grounded")
+    assert rows[-1].plays == ("grounded: deterministic checks against the catalogue, no model",)
+    final = settings.roles["final_judge"]
+    assert role_rows(settings, final) == role_rows(settings) == role_rows(settings, "none")
+
+
+def test_an_embedded_policy_that_votes_is_called_so():
+    policies = {"builtin": PolicyConfig(kind="builtin"), "local": PolicyConfig(kind="local")}
+    judges = {"final": JudgeConfig(panel=("builtin", "local"))}
+    rows = role_rows(ProjectConfig(policies=policies, judges=judges), "final")
+    assert rows[0].plays == (
+        "builtin: builtin (embedded, no language model)",
+        "local: local (embedded, a small language model)",
+    )

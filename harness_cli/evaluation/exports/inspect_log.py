@@ -28,13 +28,18 @@ _encode = msgspec.json.Encoder().encode
 _item = msgspec.json.Decoder(ItemRecord).decode
 
 
-def export_inspect(project: Project, run: RunFolder, path: Path) -> tuple[Path, int]:
+def export_inspect(
+    project: Project, run: RunFolder, path: Path, *, folder: bool = False
+) -> tuple[Path, int]:
     """Write the log of a finished run: the file, and the number of its samples.
 
-    A folder gets a file of the name that `inspect view` lists. The file appears whole or not at
-    all. Raises `BadFile`, `UsageError`.
+    A folder gets a file of the name that `inspect view` lists; `folder` says that `path` is to be
+    one, though it may not be there yet. The file appears whole or not at all. Raises `BadFile`,
+    `UsageError`.
     """
     report = run.report()
+    if folder and path.parent.is_dir() and not path.exists():
+        path.mkdir()
     if path.is_dir():
         path /= listed_name(report)
     items = _items(project, report)

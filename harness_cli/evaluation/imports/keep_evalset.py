@@ -51,18 +51,18 @@ def write_evalset(
         splits=dict(Counter(item.split for item in items)),
         notes=f"{header.notes} (imported from `{source}`)".strip(),
     )
-    _write(project.evalsets / name, made, items)
+    write_folder(project.evalsets / name, made, items)
     return load_evalset(project, name)
 
 
-def safe_name(name: str) -> str:
+def safe_name(name: str, *, hint: str = "--name NAME") -> str:
     """A folder name. Raises `UsageError` for one that leads elsewhere."""
     try:
         text = name_of(name, what="the name", where="--name")
     except BadFile as exc:
         raise UsageError(str(exc)) from exc
     if "/" in text or "\\" in text or text.startswith(".") or text in RESERVED:
-        raise UsageError(f"`{text}` cannot be the name of an evalset", hint="--name NAME")
+        raise UsageError(f"`{text}` cannot be the name of an evalset", hint=hint)
     return text
 
 
@@ -80,8 +80,8 @@ def _same(found: Evalset, items: Sequence[Item]) -> None:
         )
 
 
-def _write(folder: Path, header: EvalsetHeader, items: Iterable[Item]) -> None:
-    """Written beside the evalsets, then renamed: a killed program leaves none."""
+def write_folder(folder: Path, header: EvalsetHeader, items: Iterable[Item]) -> None:
+    """A new folder, written beside the evalsets, then renamed: a killed program leaves none."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = Path(tempfile.mkdtemp(dir=folder.parent.parent, prefix=".importing-"))
     try:

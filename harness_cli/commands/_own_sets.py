@@ -1,0 +1,90 @@
+"""`harness evalset new` and `split`: an evalset of one's own."""
+
+from typing import Annotated
+
+import typer
+
+from harness_cli.commands._completing import evalset_names, words
+from harness_cli.commands._options import HERE, Folder, Json, Quiet
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Of the folder under evalsets/.")],
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="harness, or bare: prompt in, answer out.",
+            autocompletion=words("harness", "bare"),
+        ),
+    ] = "harness",
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """An evalset of your own with one item to copy; it runs at once."""
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.errors import UnknownName
+    from harness_cli.evaluation.own_set import create
+    from harness_cli.store.project import Project
+
+    if agent not in ("harness", "bare"):
+        raise UnknownName.of("agent", agent, ("harness", "bare"))
+    kind = "bare" if agent == "bare" else "harness"
+    header = create(Project.find(directory), name, agent=kind)
+    if as_json:
+        emit_json({"evalset": header})
+    elif quiet:
+        line(header.name)
+    else:
+        line(
+            f"evalsets/{name}: 1 item in items.jsonl; copy it, then `harness evalset check {name}`"
+        )
+
+
+def split(
+    name: Annotated[
+        str, typer.Argument(help="A folder under evalsets/.", autocompletion=evalset_names)
+    ],
+    share: Annotated[
+        list[str],
+        typer.Option(metavar="SPLIT=SHARE", help="A split and its share, e.g. dev=0.3."),
+    ],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same splits.")] = 0,
+    directory: Folder = HERE,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Deal the items out over splits, by category; items that ask the same stay together.
+
+    A set with frozen or sealed splits is left alone.
+    """
+    from harness_cli.commands._show import emit_json, line
+    from harness_cli.evaluation.own_set import deal_out
+    from harness_cli.store.project import Project
+
+    header = deal_out(Project.find(directory), name, _shares(share), seed=seed)
+    if as_json:
+        emit_json({"evalset": name, "splits": header.splits})
+    elif not quiet:
+        shown = ", ".join(f"{split} {n}" for split, n in header.splits.items())
+        line(f"{name}: {shown}; next: `harness evalset seal {name} SPLIT`")
+
+
+def _shares(given: list[str]) -> dict[str, float]:
+    """`dev=0.3` and the like. Raises `UsageError` for anything else and for a split twice."""
+    from harness_cli.errors import UsageError
+
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not name.strip() or not 0 < number <= 1 or name.strip() in found:
+            raise UsageError(
+                f"`{text}` is no share of a split, or the second one of it",
+                hint="--share dev=0.3 --share test=0.7",
+            )
+        found[name.strip()] = number
+    return found
