@@ -29,8 +29,8 @@ def new(
 
     if agent not in ("harness", "bare"):
         raise UnknownName.of("agent", agent, ("harness", "bare"))
-    kind = "bare" if agent == "bare" else "harness"
-    header = create(Project.find(directory), name, agent=kind)
+    project = Project.find(directory)
+    header = create(project, name, agent="bare" if agent == "bare" else "harness")
     if as_json:
         emit_json({"evalset": header})
     elif quiet:
