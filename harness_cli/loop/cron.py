@@ -63,8 +63,10 @@ def run_job(job: Job) -> Ended:
 
     Raises `Locked` where the same job is still running and that is to be a failure.
     """
-    if job.last_success is not None and not job.last_success.parent.is_dir():
-        raise UsageError(f"no folder `{job.last_success.parent}` for the last-success file")
+    folder = job.last_success.parent if job.last_success is not None else job.folder
+    own = job.lock.parent.parent  # `.harness`, which the lock makes in a clone that has none yet
+    if not folder.is_dir() and folder.resolve() != own.resolve():
+        raise UsageError(f"no folder `{folder}` for the last-success file")
     told, begun = redact(" ".join(("harness", *job.words))), time.monotonic()
     try:
         with locked(job.lock, what=told, if_locked=job.if_locked, timeout_s=job.max_s) as lock:

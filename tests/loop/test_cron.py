@@ -52,6 +52,13 @@ def waiting_job(root: Path, **more) -> Job:
     return Job(**{**known, **more})
 
 
+def test_the_first_job_of_a_fresh_clone_has_its_success_in_the_projects_own_folder(place):
+    (place / ".harness").rmdir()
+    done = cron(place, "--last-success", ".harness/nightly.ok", "--", "runs")
+    assert done.returncode == 0, done.stderr
+    assert (place / ".harness" / "nightly.ok").read_text().endswith(" harness runs\n")
+
+
 def test_a_success_is_on_record_and_a_failure_is_not(place):
     ok = place / ".harness" / "nightly.ok"
     begun = datetime.now(UTC) - timedelta(seconds=1)
