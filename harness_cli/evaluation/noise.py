@@ -118,15 +118,18 @@ def outlooks(
         if noise is None or gate.kind not in NONINFERIORITY or not _on(gate, evalset):
             continue
         items = n or noise.items
+        enough = items >= gate.minimum_n
+        needed = gate_items_needed(noise.sd, gate.margin)
         found.append(
             GateOutlook(
                 gate=gate.name,
                 metric=gate.metric,
                 margin=gate.margin,
                 n=items,
-                can_pass=can_pass(items, noise.sd, gate.margin),
-                power=noninferiority_power(items, noise.sd, gate.margin),
-                needed=gate_items_needed(noise.sd, gate.margin),
+                can_pass=enough and can_pass(items, noise.sd, gate.margin),
+                power=noninferiority_power(items, noise.sd, gate.margin) if enough else 0.0,
+                needed=needed and max(needed, gate.minimum_n),
+                minimum_n=gate.minimum_n,
             )
         )
     return tuple(found)

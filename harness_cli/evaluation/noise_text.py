@@ -48,7 +48,9 @@ def remarks(noise: Noise) -> list[str]:
             "one changed item is a change"
         )
     found += [
-        f"gate {g.gate}: {g.n} items cannot pass a margin of {g.margin:g} on {g.metric} even "
+        f"gate {g.gate}: {g.n} items decide nothing, it wants at least {g.minimum_n}"
+        if g.n < g.minimum_n
+        else f"gate {g.gate}: {g.n} items cannot pass a margin of {g.margin:g} on {g.metric} even "
         f"without a difference; about {g.needed} could"
         for g in noise.gates
         if not g.can_pass
@@ -58,7 +60,10 @@ def remarks(noise: Noise) -> list[str]:
 
 def forecast_line(gate: GateOutlook) -> str:
     """One gate before its run: the chance that an equal candidate passes, and the n for 80 %."""
-    chance_of = f"{100 * gate.power:.0f} %" if gate.can_pass else "no chance even without Δ"
+    none = (
+        "fewer than it wants, no chance" if gate.n < gate.minimum_n else "no chance even without Δ"
+    )
+    chance_of = f"{100 * gate.power:.0f} %" if gate.can_pass else none
     needed = "" if gate.needed is None else f", n = {gate.needed} for 80 %"
     return (
         f"noise: {gate.gate} on {gate.n} items within {gate.margin:g}: {chance_of} that an equal "

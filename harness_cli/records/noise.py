@@ -42,6 +42,8 @@ class GateOutlook(msgspec.Struct, frozen=True, kw_only=True):
     """Chance that it passes."""
     needed: int | None
     """Items at which that chance is 80 %."""
+    minimum_n: int = 0
+    """The gate's own least number of items: with fewer it decides nothing."""
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from harness_cli.evaluation.compare import compare
 from harness_cli.evaluation.comparison_text import markdown, remarks
 from harness_cli.evaluation.noise import find, floor, forecast, keep, kept, measure
 from harness_cli.evaluation.noise_text import forecast_line
+from harness_cli.evaluation.noise_text import remarks as noise_remarks
 from harness_cli.evaluation.repeats import (
     RepeatTally,
     check_need,
@@ -221,6 +222,17 @@ def test_the_floor_of_two_runs_is_kept_beside_them_and_scales_with_n(project):
     assert (
         forecast(RunStore(project / ".harness" / "runs"), config("x", judge_id="j"), [gate]) == ()
     )
+
+
+def test_fewer_items_than_a_gate_wants_decide_nothing_however_even_the_runs(project):
+    a = write_run(project, "r1", noisy(3, n=10))
+    b = write_run(project, "r2", noisy(3, n=10), seed=1)
+    gate = Gate(name="business", kind="regression", evalset="qa", metric="accuracy", margin=0.02)
+    found = measure([a, b], [gate])
+    (outlook,) = found.gates
+    assert (outlook.can_pass, outlook.power, outlook.needed) == (False, 0.0, 30)
+    assert "gate business: 10 items decide nothing, it wants at least 30" in noise_remarks(found)
+    assert "fewer than it wants" in forecast_line(outlook)
 
 
 def test_one_run_alone_has_no_noise_unless_its_items_repeat(project):
