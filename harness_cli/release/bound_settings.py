@@ -79,9 +79,10 @@ def _file(project: Project, manifest: Manifest, path: Path) -> str | None:
     commit = str(manifest.predicate.harness.get("evalsets_commit"))
     try:
         repo = Repo.open(project.evalsets)
-        data = blob_at(repo, commit, repo.relative(path).as_posix())
+        where = repo.relative(path).as_posix()
     except (HarnessError, ValueError):
         return None
+    data = blob_at(repo, commit, where)
     return None if data is None else data.decode("utf-8", "replace")
 
 

@@ -17,6 +17,7 @@ from harness_cli.release.ssh import (
     sign,
 )
 from harness_cli.release.tags import make_tag, read_tag, tag_problem, tag_signer
+from harness_cli.store.blobs import batch
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
 
@@ -194,8 +195,10 @@ def check_history(repo: Repo, path: str, found: Signed) -> Check:
 
 
 def blob_at(repo: Repo, commit: str, path: str) -> bytes | None:
-    """A file's bytes at a commit; None where it is not there."""
-    try:
-        return repo.run("cat-file", "blob", f"{commit}:{path}", env={"GIT_NO_REPLACE_OBJECTS": "1"})
-    except RepoError:
+    """A file's bytes at a commit; None where it is not there. Raises `RepoError` where damaged."""
+    name = f"{commit}:{path}"
+    env = {"GIT_NO_REPLACE_OBJECTS": "1"}
+    out = repo.run("cat-file", "--batch", data=f"{name}\n".encode(), env=env)
+    if out.split(b"\n", 1)[0].split(b" ")[1:2] != [b"blob"]:
         return None
+    return batch(out, [name], repo.object_format)[0]

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness_cli.errors import RepoError
 from harness_cli.store import commit, refusal
+from harness_cli.store.blobs import batch
 from harness_cli.store.git_settings import LEAKING, SETTINGS
 from harness_cli.store.tree import GITLINK, Entry, decode_path, tree_id
 
@@ -200,21 +201,14 @@ class Repo:
     def _read(
         self, rows: Sequence[tuple[str, str, str]], env: Mapping[str, str] | None = None
     ) -> dict[str, Entry]:
-        """Rows of (mode, object id, path) with their bytes, in one `cat-file`."""
+        """Rows of (mode, object id, path) with their bytes, in one `cat-file`.
+
+        Raises `RepoError` for a missing or damaged object.
+        """
         blobs = [oid for mode, oid, _ in rows if mode != GITLINK]
         asked = "".join(f"{oid}\n" for oid in blobs).encode()
         out = self.run("cat-file", "--batch", data=asked, env=env) if blobs else b""
-        data: list[bytes] = []
-        at = 0
-        for oid in blobs:
-            end = out.index(b"\n", at)
-            words = out[at:end].split(b" ")
-            if len(words) != 3:
-                raise RepoError(f"object {oid} is missing in `{self.root}`", hint="git fsck")
-            size = int(words[2])
-            data.append(out[end + 1 : end + 1 + size])
-            at = end + size + 2
-        filled = iter(data)
+        filled = iter(batch(out, blobs, self.object_format))
         return {
             path: Entry(mode, oid.encode() if mode == GITLINK else next(filled))
             for mode, oid, path in rows

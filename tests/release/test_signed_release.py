@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -181,6 +182,20 @@ def test_a_flipped_byte_in_the_bound_harness_or_evalsets_of_a_clone_does_not_hol
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     assert wrong(project, name)
+
+
+def test_a_flipped_byte_that_changes_no_value_is_told_as_well(released):
+    """A comment of the catalogue: its digest is over what it says, git's name over its bytes."""
+    project, name = released
+    made = list_manifests(project.manifests)[name].predicate
+    where = f"{made.harness['evalsets_commit']}:evalsets/catalogue/catalogue.yaml"
+    blob = git(project.root, "rev-parse", where)
+    path = project.root / ".git" / "objects" / blob[:2] / blob[2:]
+    data = bytearray(zlib.decompress(path.read_bytes()))
+    data[data.index(b"#") + 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(zlib.compress(bytes(data)))
+    assert wrong(project, name) == {"evalsets": f"object {blob} is damaged: it holds other bytes"}
 
 
 def test_a_manifest_of_an_unknown_major_version_is_refused_and_unknown_fields_are_ignored(project):
