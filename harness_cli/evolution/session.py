@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_cli.errors import BadFile, UsageError
+from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.evalsets import Evalset, load_evalset, load_header
 from harness_cli.evolution.advice import Stage
 from harness_cli.evolution.classes import load_classes
@@ -54,9 +54,19 @@ def choose_run(project: Project, name: str | None) -> RunFolder:
     store = RunStore(project.runs)
     if name is not None:
         return store.get(name)
-    return store.newest(
-        fits=lambda c: c.imported is None and c.command[:2] != GATES and not is_sealed(project, c)
-    )
+    try:
+        return store.newest(
+            fits=lambda c: (
+                c.imported is None and c.command[:2] != GATES and not is_sealed(project, c)
+            )
+        )
+    except UnknownName as exc:
+        if not (others := store.list()):
+            raise
+        raise UnknownName(
+            f"{exc} to learn from; the runs here are imported, sealed, a gate's or unfinished",
+            hint=f"name an imported one (the newest run is `{others[0].id}`), or evaluate dev",
+        ) from None
 
 
 def is_sealed(project: Project, config: RunConfig) -> bool:

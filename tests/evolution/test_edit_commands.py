@@ -112,6 +112,17 @@ def test_a_run_that_a_promotion_made_is_diagnosed_only_by_name(shop):
     path.unlink()
 
 
+def test_where_only_imported_runs_are_the_hint_names_one(tmp_path):
+    project = make_shop(tmp_path)
+    chat = '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hi"}]}\n'
+    (tmp_path / "chat.jsonl").write_text(chat)
+    assert harness(project, "evalset", "import", "openai-chat", "chat.jsonl").returncode == 0
+    done = harness(project, "diagnose")
+    assert done.returncode == 2
+    named = re.search(r"the newest run is `(\S+)`", done.stderr)[1]
+    assert harness(project, "diagnose", named).returncode == 0
+
+
 def test_diagnose_show_without_a_diagnosis_and_of_an_unknown_run(shop):
     assert harness(shop, "diagnose", "show", "--run", "nope").returncode == 2
     other = run_shop(shop, limit=6)
