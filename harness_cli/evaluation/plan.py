@@ -120,16 +120,16 @@ def resolve(project: Project, options: EvalOptions) -> Plan:
         raise UsageError("no evalset is named", hint="`harness evalset list` shows them")
     _check(options)
     state = load_state(project, options.harness)
+    given = old.augmentation if old else _map_beside(options.harness)
     evalset = load_evalset(
         project,
         options.evalset,
         split=options.split,
         reason=options.reason,
-        tools=tool_names(state),
+        tools=tool_names(state) | set(given.tools if given else ()),  # items name the base's
         harness=options.harness,
     )
     _refuse_records(evalset.header)
-    given = old.augmentation if old else _map_beside(options.harness)
     if given is not None:
         evalset = under(evalset, state, given)
     name, policy = _policy(project, options)

@@ -21,7 +21,7 @@ from harness_cli.records.canonical import canonical_json
 from harness_cli.records.counting import counted
 from harness_cli.records.item import EvalsetHeader, Item
 from harness_cli.records.reader import parse_json
-from harness_cli.simulator.robustness.consistency import unknown_tools
+from harness_cli.simulator.robustness.consistency import unknown_in_rubrics, unknown_tools
 
 HEADER = "evalset.yaml"
 VOLATILE = ("digests", "notes", "seal")
@@ -91,8 +91,8 @@ _EMPTY = hashlib.sha256(b"[]").hexdigest()
 def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) -> Survey:
     """Read every line once: is it an item, is its id its own, what are the digests.
 
-    `tools` are those of the harness: an item that brings its own tools and names one that neither
-    has is a finding, since its rubrics could be decided by nothing.
+    `tools` are those of the harness: a rubric that names another one is a finding, since nothing
+    could decide it; of an item that brings tools of its own, whatever names one that neither has.
     """
     if not path.is_file():
         raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
@@ -107,8 +107,9 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
         if item.id in seen:
             survey.findings.append(f"{name}:{number}: the id `{item.id}` stands twice")
         seen.add(item.id)
-        if tools is not None and item.overlay.tools:
-            survey.findings += [f"{name}:{number}: {w}" for w in unknown_tools(item, tools)]
+        if tools is not None and (item.overlay.tools or item.assert_):
+            looked = unknown_tools if item.overlay.tools else unknown_in_rubrics
+            survey.findings += [f"{name}:{number}: {w}" for w in looked(item, tools)]
         survey.total += 1
         survey.counts[item.split] += 1
         data = canonical.of(line)

@@ -241,6 +241,20 @@ def test_a_rubric_that_names_an_unknown_tool_is_refused_with_its_line(tmp_path):
         asyncio.run(evaluate(project, EvalOptions(evalset="tool_robustness", limit=1)))
 
 
+def test_a_rubric_on_a_tool_that_the_harness_has_not_is_refused_whoever_wrote_the_item(tmp_path):
+    """An item without tools of its own: left alone, it would fail whatever a policy did."""
+    project = Project.find(init(tmp_path / "shop").root)
+    folder = project.evalsets / "ours"
+    folder.mkdir()
+    (folder / "evalset.yaml").write_text("name: ours\nsplits: {dev: 1}\n")
+    comment = [{"viewer": "v", "text": "hi"}]
+    rubric = {"type": "trajectory:tool-used", "value": "get_price_list"}
+    item = {"id": "o-1", "request": {"comments": comment}, "assert": [rubric]}
+    (folder / "items.jsonl").write_text(json.dumps(item) + "\n")
+    with pytest.raises(BadFile, match=r"items\.jsonl:1: a rubric names the unknown tool"):
+        asyncio.run(evaluate(project, EvalOptions(evalset="ours")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -44,6 +44,14 @@ def unknown_tools(item: Item, known: Collection[str]) -> Iterator[str]:
                 yield f"{where} names the unknown tool `{name}`"
 
 
+def unknown_in_rubrics(item: Item, known: Collection[str]) -> Iterator[str]:
+    """Rubrics that ask for a tool which is not offered: whatever is done, they cannot hold."""
+    asked = (a for a in _flat(item.assert_) if not a.type.startswith("not-"))
+    for name in dict.fromkeys(n for a in asked for n in named_tools(a)):
+        if name not in known:
+            yield f"a rubric names the unknown tool `{name}`"
+
+
 def overlay_names(item: Item) -> list[str]:
     """The tools an item brings with it."""
     return [str(t.get("function", t).get("name", "")) for t in item.overlay.tools]
