@@ -143,7 +143,7 @@ def test_fewer_prompts_than_a_step_of_verl_takes_are_refused(shop):
     (shop.root / "few.yaml").write_text(text)
     code, _, err = call(shop.root, "train", "opd", "few.yaml", "--engine", "verl", "--dry-run")
     assert code == 2
-    assert "a step of verl takes 2 tasks and there are 1" in err
+    assert "a step of `few` takes 2 prompts and there are 1" in err
     assert not (shop.root / ".harness/train/few/verl").exists()
 
 
