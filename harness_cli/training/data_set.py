@@ -7,15 +7,28 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import msgspec
 
+from harness_cli.errors import UsageError
 from harness_cli.evaluation.plan import run_versions
 from harness_cli.records.canonical import atomic_file, sha256, write_atomic, write_json
-from harness_cli.records.training import DataCard, DataFile, LeftOut
+from harness_cli.records.training import DataCard, DataFile, LeftOut, StudentName
+from harness_cli.training.rl_items import TASKS
 
 MANIFEST, LEFT_OUT, README = "manifest.json", "left_out.jsonl", "README.md"
+COMMON = (MANIFEST, LEFT_OUT, README)
+OWN = {
+    "sft": {f"{s}{end}" for s in get_args(StudentName) for end in (".jsonl", ".tokens.jsonl")}
+    | {"teacher", "states"},
+    "prefs": {"prefs.jsonl"},
+    "rl-tasks": {TASKS},
+}
+"""Kind of a data set → what its folder holds beside the common files."""
+OWN_FOLDER = (
+    "-o names a folder of its own: a new one, or that of an earlier export of the same kind"
+)
 _encode = msgspec.json.Encoder().encode
 """Keys are not sorted: parameters of tools and arguments of calls stay in the order shown."""
 
@@ -66,6 +79,21 @@ def streamed(path: Path) -> Iterator[Streamed]:
         yield Streamed(file)
 
 
+def refuse_foreign(folder: Path, kind: str) -> None:
+    """Raise `UsageError` where a folder holds what no data set of this kind does.
+
+    A data set takes its folder over: it replaces its files and removes rows of an earlier one.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"`{folder}` is no folder", hint=OWN_FOLDER)
+    there = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+    for name in there:
+        if not (name.startswith(".") or name in COMMON or name in OWN[kind]):
+            raise UsageError(
+                f"`{folder}` holds `{name}`, which is of no {kind} data", hint=OWN_FOLDER
+            )
+
+
 def unfinished(folder: Path) -> None:
     """Take the manifest away: until there is a new one the folder is no data set."""
     (folder / MANIFEST).unlink(missing_ok=True)
@@ -85,6 +113,7 @@ def write_data_set(
     `reading` is the part of the README on how the files are read; `written` are files that stand
     there already.
     """
+    refuse_foreign(folder, card.kind)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished(folder)
     made = dict(written or {})

@@ -39,6 +39,7 @@ from harness_cli.store.journal import Journal
 from harness_cli.store.locks import locked
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder
+from harness_cli.training.data_set import refuse_foreign
 from harness_cli.training.teaching_plan import ORIGINAL, TeachingPlan, resolve
 
 BOUND = "bound.json"
@@ -85,6 +86,7 @@ async def teach(
     Raises what stands in the way before the first call, `Stale` for a folder of another job, and
     `Interrupted` or `BudgetReached` where work is left: the same call goes on.
     """
+    refuse_foreign(folder, "sft")
     run = RunFolder(folder / "teacher")
     run.path.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:

@@ -18,6 +18,7 @@ from harness_cli.errors import HarnessError, Stale, UsageError
 from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.store.project import Project
+from harness_cli.training.data_set import refuse_foreign
 from harness_cli.training.preferences import write_prefs
 from harness_cli.training.rl_tasks import bucket_of, write_rl_tasks
 
@@ -200,3 +201,22 @@ def test_the_commands_write_sets_and_say_what_was_left_out(flips, tmp_path):
     tasks = call(project.root, "export", "rl-tasks", before.id, "-o", out)
     assert tasks.code == 1
     assert "hint: harness eval shop --repeat 4" in tasks.err
+
+
+def test_a_folder_that_holds_something_else_is_left_as_it_is(flips, tmp_path):
+    project, before, after, _ = flips
+    items = project.root / "evalsets/shop/items.jsonl"
+    kept = items.read_bytes()
+    for words in (
+        ("prefs", before.id, after.id, "-o", "evalsets/shop"),
+        ("sft", "--evalset", "shop", "-o", "evalsets/shop"),
+        ("sft", "--evalset", "shop", "-o", "harness.yaml"),
+    ):
+        done = call(project.root, "export", *words)
+        assert done.code == 2, done.err
+        assert "-o names a folder of its own" in done.err
+    assert items.read_bytes() == kept
+    assert not (items.parent / "teacher").exists()
+    (tmp_path / "agent.jsonl").touch()
+    with pytest.raises(UsageError, match=r"holds `agent.jsonl`, which is of no rl-tasks data"):
+        refuse_foreign(tmp_path, "rl-tasks")
