@@ -21,6 +21,7 @@ from harness_cli.harness.load import state_from_files
 from harness_cli.records.diagnosis import Decision, Edit, Op
 from harness_cli.records.item import Expect, ExpectedTool, Fact
 from harness_cli.records.trajectory import HookEvent, StopReason
+from harness_cli.records.verdict import Finding
 from harness_cli.store.tree import FILE, Entry
 
 # ruff: noqa: E501  rows of tables read best on one line
@@ -191,6 +192,24 @@ def test_refusals_that_were_wrong_are_excluded_where_the_refusal_is_described():
                         stop=StopReason.REFUSED, reply="No.", expect=Expect(answers=("faq",))))  # fmt: skip
     made = after(where, edits(propose(where))["refuse-less"])["tools/refuse.yaml"]
     assert 'Do not use it for comments like "gift' in made
+
+
+@pytest.mark.parametrize(
+    ("kind", "ruled"),
+    [
+        ("unsupported_claim", True),
+        ("false_promise", True),
+        ("over_refusal", False),
+        ("suppressed", False),
+        ("missed_comment", False),
+    ],
+)
+def test_only_a_claim_is_answered_by_saying_less(kind, ruled):
+    """More of the same would follow from "leave out …" where too little was said."""
+    said = (Finding(kind=kind, detail="x"),)
+    where = ground(rows("f", ["is the {} good"], calls=[skill("item-qa")], reply="Hm.", findings=said,
+                        expect=Expect(skills=("item-qa",))))  # fmt: skip
+    assert (f"no-{kind.replace('_', '-')}-in-item-qa" in edits(propose(where))) is ruled
 
 
 def test_replies_in_another_language_get_a_check_when_there_is_none():

@@ -14,6 +14,8 @@ from harness_cli.records.diagnosis import Edit, Op
 from harness_cli.records.reader import dump_yaml
 
 _PATTERN = re.compile(r"^- \*\*(?P<name>[^*]+)\*\*:(?P<when>.*)$")
+NO_CLAIM = ("missed_comment", "over_refusal", "suppressed", "unwanted_reply")
+"""Findings about what was not said, or said to nobody: saying less would mend none of them."""
 
 
 def fact_edits(ground: Ground) -> Iterator[Edit | None]:
@@ -178,8 +180,8 @@ def claim_edits(ground: Ground) -> Iterator[Edit | None]:
     """Claims the judge found wrong, with no cause before them: a rule in the skill they are of."""
     for key in ground.keys("finding"):
         kind = key.partition(":")[2]
-        if kind.startswith("missing"):
-            continue  # what was left out is no claim
+        if kind.startswith("missing") or kind in NO_CLAIM:
+            continue
         failures = [
             f
             for f in ground.with_key(key)
