@@ -50,6 +50,8 @@ def at_terminal(shop, *args, keys=(), env=None):
     child, fd = pty.fork()
     if child == 0:
         os.chdir(shop.root)
+        # What runs in the background of a script ignores ^C and hands that on; no terminal does.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.environ.update(env or {}, TERM="xterm")
         os.execv(sys.executable, [sys.executable, "-m", "harness_cli.main", *args])
     out, left, answered, end = b"", list(keys), 0, time.monotonic() + 60
