@@ -6,7 +6,6 @@ run: the same file under a second name where nothing can be added to it any more
 """
 
 import gc
-import io
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,6 @@ import msgspec
 from harness_cli.errors import Locked, UsageError
 from harness_cli.evaluation.engine import Outcome
 from harness_cli.evaluation.evalsets import Evalset, load_evalset
-from harness_cli.evaluation.part_sums import Collected, Part, Whole, whole_of
 from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions, run_versions
 from harness_cli.evaluation.score_parts import score_in_parts
 from harness_cli.evaluation.scorer import Scorer, Window
@@ -101,12 +99,9 @@ def _written(source: RunFolder, folder: RunFolder, config: RunConfig, evalset: E
     items = evalset.items.among(config.only).first(config.limit)
     planned = len(items) * config.repeat
     with folder.journal.open("wb", buffering=BUFFER) as file:
-        rest = io.BytesIO()
-        scorer = Scorer(Window(iter(items), config.repeat), file, collected=Collected(rest))
+        scorer = Scorer(Window(iter(items), config.repeat), file)
         scorer.note(source)
-        parts = score_in_parts(source.journal, scorer, lambda: Window(iter(items), config.repeat))
-        if parts is None:
-            scorer.collected = None
+        if not score_in_parts(source.journal, scorer, lambda: Window(iter(items), config.repeat)):
             for line in scan(source.journal):
                 scorer.take(line)
         file.flush()
@@ -120,19 +115,10 @@ def _written(source: RunFolder, folder: RunFolder, config: RunConfig, evalset: E
                 status="complete" if len(scorer.places) == planned else "interrupted",
                 metrics=evalset.header.metrics,
                 places=[Place(item, repeat, at) for (item, repeat), at in scorer.places.items()],
-                whole=_added_up(config, scorer, parts, rest),
+                whole=scorer.whole,
             )
             synced.result()
     return Outcome(folder, report, None if report.status == "complete" else "interrupted")
-
-
-def _added_up(
-    config: RunConfig, scorer: Scorer, parts: "list[Part] | None", rest: io.BytesIO
-) -> Whole | None:
-    """What the parts add up to; None where an item may stand in several of them."""
-    if parts is None or scorer.collected is None or config.repeat > 1:
-        return None
-    return whole_of([*parts, (scorer.collected.sums(), rest.getvalue())])
 
 
 def _take_over(source: RunFolder, folder: RunFolder) -> None:

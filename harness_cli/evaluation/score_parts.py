@@ -5,6 +5,7 @@ in the next) is handed over. A child that fails for whatever reason makes the wh
 the caller then goes through the journal alone and meets the same fault where it can be told.
 """
 
+import io
 import mmap
 import os
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness_cli.evaluation.part_sums import Collected, Part, PartSums
+from harness_cli.evaluation.part_sums import Collected, Part, PartSums, whole_of
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.records.journal import VerdictRecord
 from harness_cli.store.journal import ranges, scan
@@ -39,17 +40,18 @@ _decode = msgspec.msgpack.Decoder(_Made).decode
 
 def score_in_parts(
     journal: Path, scorer: Scorer, window: Callable[[], Window], *, least: int = LEAST
-) -> "list[Part] | None":
-    """Have children score a journal into `scorer`; what each part adds up to.
+) -> bool:
+    """Have children score a journal into `scorer`, and add up what each of them scored.
 
-    None, with nothing done, where the journal is small, there is one core, or a child failed.
+    False, with nothing done, where the journal is small, there is one core, or a child failed.
     `window` gives each child the items from the start.
     """
     count = min(cores(), MOST, journal.stat().st_size // least)
     if count < 2:
-        return None
+        return False
     # Opened once before the children are, so that a sealed split is logged once.
-    window().peek()
+    first = window()
+    first.peek()
     with tempfile.TemporaryDirectory(prefix="harness-parts-") as name:
         folder = Path(name)
         bounds = ranges(journal, count)
@@ -58,8 +60,9 @@ def score_in_parts(
         ]
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         if any(codes):
-            return None
-        return _join(scorer, folder, len(bounds))
+            return False
+        _join(scorer, folder, len(bounds), added_up=first.repeats == 1)
+    return True
 
 
 def cores() -> int:
@@ -95,8 +98,9 @@ def _score(journal: Path, start: int, end: int, last: bool, target: Path, window
         target.with_suffix(".lines").open("wb", buffering=1 << 20) as file,
         target.with_suffix(".canonical").open("wb", buffering=1 << 20) as canonical,
     ):
-        collected = Collected(canonical)
-        scorer = Scorer(window, file, part=True, collected=collected)
+        scorer = Scorer(window, file, part=True)
+        if window.repeats == 1:  # else an item may stand in several parts, and is one in the report
+            scorer.collected = Collected(canonical)
         for line in scan(journal, start, end):
             scorer.take(line)
             reached = line.end
@@ -107,13 +111,14 @@ def _score(journal: Path, start: int, end: int, last: bool, target: Path, window
         trajectories=[(item, n, data) for (item, n), data in scorer.trajectories.items()],
         verdicts=list(scorer.verdicts.values()),
         orphans=scorer.orphans,
-        sums=collected.sums(),
+        sums=None if scorer.collected is None else scorer.collected.sums(),
     )
     target.with_suffix(".made").write_bytes(_encode(made))
 
 
-def _join(scorer: Scorer, folder: Path, count: int) -> list[Part]:
-    parts: list[Part] = []
+def _join(scorer: Scorer, folder: Path, count: int, *, added_up: bool) -> None:
+    rest, parts = io.BytesIO(), list[Part]()
+    scorer.collected = Collected(rest) if added_up else None
     for number in range(count):
         made = _decode((folder / f"{number}.made").read_bytes())
         scorer.join(folder / f"{number}.lines", made.places)
@@ -124,7 +129,8 @@ def _join(scorer: Scorer, folder: Path, count: int) -> list[Part]:
         for item, repeat, data in made.trajectories:
             scorer.trajectories[item, repeat] = data
         parts.append((made.sums, _mapped(folder / f"{number}.canonical")))
-    return parts
+    if scorer.collected is not None:
+        scorer.whole = whole_of([*parts, (scorer.collected.sums(), rest.getvalue())])
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:

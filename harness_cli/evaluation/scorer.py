@@ -13,7 +13,7 @@ import msgspec
 from harness_cli.errors import BadFile
 from harness_cli.evaluation.judging import judging_of, rubric_outcomes
 from harness_cli.evaluation.outline import named, outline_of
-from harness_cli.evaluation.part_sums import Collected
+from harness_cli.evaluation.part_sums import Collected, Whole
 from harness_cli.evaluation.results import item_result
 from harness_cli.evaluation.summary import canonical_line
 from harness_cli.judges.assertions import check_assertions
@@ -33,7 +33,7 @@ class OldResult(msgspec.Struct, frozen=True):
     assertions: tuple[AssertionResult, ...] = ()
 
 
-class _Old(msgspec.Struct, frozen=True):
+class OldItem(msgspec.Struct, frozen=True):
     """What of an item's record is not made again."""
 
     item: str
@@ -41,7 +41,8 @@ class _Old(msgspec.Struct, frozen=True):
     repeat: int = 0
 
 
-_old = msgspec.json.Decoder(_Old).decode
+old_item = msgspec.json.Decoder(OldItem).decode
+"""Of an item record's JSON."""
 _verdict = msgspec.json.Decoder(VerdictRecord).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -96,7 +97,6 @@ class Scorer:
         file: IO[bytes],
         *,
         part: bool = False,
-        collected: Collected | None = None,
     ) -> None:
         self.places: dict[tuple[str, int], int] = {}
         """Where the item records lie in what was written."""
@@ -106,8 +106,10 @@ class Scorer:
         self.orphans: list[bytes] = []
         """Of a part of a journal: item records whose trajectory stands before it."""
         self.size = 0
-        self.collected = collected
-        """What the results add up to, where reports are made from that."""
+        self.collected: Collected | None = None
+        """Takes the results that reports are to be made from."""
+        self.whole: Whole | None = None
+        """What all items add up to, where several processes added them up."""
         self._part = part
         self._items = items
         self._file = file
@@ -129,7 +131,7 @@ class Scorer:
 
     def score(self, record: bytes) -> None:
         """One item record, its trajectory and verdict being known."""
-        old = _old(record)
+        old = old_item(record)
         key = (old.item, old.repeat)
         data = self.trajectories.pop(key, None)
         if data is None and self._part:

@@ -16,7 +16,7 @@ from harness_cli import __version__
 from harness_cli.errors import BadFile, HarnessError
 from harness_cli.evaluation.evalsets import Evalset
 from harness_cli.evaluation.outline import named
-from harness_cli.evaluation.scorer import OldResult, scored
+from harness_cli.evaluation.scorer import OldItem, OldResult, old_item, scored
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.clocks import trajectory_digest
@@ -41,23 +41,12 @@ Evalsets = Mapping[tuple[str, str | None], Evalset]
 """Name and split → the evalset of the bound commit."""
 
 
-class _Old(msgspec.Struct, frozen=True):
-    """What of an item's record is not made again."""
-
-    item: str
-    result: OldResult
-    repeat: int = 0
-
-
-_item = msgspec.json.Decoder(_Old).decode
-
-
 @dataclass(slots=True)
 class _Recorded:
     """What a journal says, the last of each kind by rollout."""
 
     verdicts: dict[Key, VerdictRecord] = field(default_factory=dict)
-    items: dict[Key, _Old] = field(default_factory=dict)
+    items: dict[Key, OldItem] = field(default_factory=dict)
     trajectories: dict[Key, int] = field(default_factory=dict)
     """Where it lies: of thousands none is kept in memory."""
 
@@ -66,7 +55,7 @@ class _Recorded:
             verdict = _verdict(line.data)
             self.verdicts[Key(verdict.item, verdict.repeat)] = verdict
         elif line.kind == "item":
-            item = _item(line.data)
+            item = old_item(line.data)
             self.items[Key(item.item, item.repeat)] = item
         elif line.kind == "trajectory":
             self.trajectories[Key(*named(line.data))] = line.offset

@@ -17,7 +17,6 @@ from program import call
 from small_shop import make_shop
 
 from harness_cli.errors import BadFile
-from harness_cli.evaluation import rescore as rescore_module
 from harness_cli.evaluation import score_parts
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.part_sums import whole_of
@@ -185,7 +184,7 @@ def test_reports_have_the_same_bytes_however_many_processes_made_them(
     monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
     seen = []
     monkeypatch.setattr(
-        rescore_module, "whole_of", lambda parts: seen.append(whole_of(parts)) or seen[0]
+        score_parts, "whole_of", lambda parts: seen.append(whole_of(parts)) or seen[0]
     )
     assert rescored(shop, run) == alone
     assert seen[0] is not None, "the parts were not used"
