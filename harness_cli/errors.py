@@ -22,8 +22,16 @@ Anything else that escapes is a bug in this package: exit 70, with its traceback
 Gate outcomes (10, 11) are results, not exceptions: `release.decide` names their exit codes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+
+def nearest_and_known(word: str, known: Sequence[str], *, most: int | None = None) -> str:
+    """A hint: the nearest of the words that are known, then all of them, or the first `most`."""
+    near = get_close_matches(word, known, n=1)
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    more = " …" if most is not None and len(known) > most else ""
+    return f"{meant}known: {', '.join(known[:most]) or 'none'}{more}"
 
 
 class HarnessError(Exception):
@@ -52,11 +60,8 @@ class UnknownName(UsageError):
     @classmethod
     def of(cls, kind: str, name: str, known: Iterable[str]) -> "UnknownName":
         """The error for `name`, with the nearest known name first in its hint."""
-        names = sorted(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.6)
-        meant = f"did you mean `{near[0]}`? " if near else ""
-        listed = ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
-        return cls(f"no {kind} named `{name}`", hint=f"{meant}known: {listed or 'none'}")
+        hint = nearest_and_known(name, sorted(known), most=12)
+        return cls(f"no {kind} named `{name}`", hint=hint)
 
 
 class MissingExtra(UsageError):

@@ -1,10 +1,9 @@
 """`augment.yaml` as a person wrote it: a recipe, or what is wrong with it and where."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, nearest_and_known
 from harness_cli.records.augmentation import DimensionName, Recipe
 from harness_cli.records.reader import line_of, parse_yaml, read_text
 
@@ -29,15 +28,14 @@ def read_recipe(path: Path, *, name: str | None = None) -> Recipe:
         line = line_of(text, f"$.dimensions.{dimension}.moves")
         raise BadFile(
             f"{shown}:{line}: `{dimension}` has no move `{move}`",
-            hint=meant(move, MOVES[dimension]),
+            hint=nearest_and_known(move, MOVES[dimension]),
         )
     return recipe
 
 
-def meant(word: str, known: tuple[str, ...]) -> str:
-    """A hint: the nearest of the words that are known, and all of them."""
-    near = get_close_matches(word, known, n=1)
-    return (f"did you mean `{near[0]}`? " if near else "") + f"known: {', '.join(known)}"
+def recipe_of(root: Path, name: str | None) -> Recipe:
+    """The recipe that a job names, a path relative to `root`; the usual one where it names none."""
+    return Recipe() if name is None else read_recipe(root / name, name=name)
 
 
 def _unknown(recipe: Recipe) -> Iterator[tuple[DimensionName, str]]:

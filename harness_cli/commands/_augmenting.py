@@ -6,9 +6,9 @@ from statistics import fmean
 
 from harness_cli.augmentation.golds import Gold, Grounds
 from harness_cli.augmentation.paraphrases import Book
-from harness_cli.augmentation.recipes import meant, read_recipe
+from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.commands._show import line, note, table
-from harness_cli.errors import UsageError
+from harness_cli.errors import UsageError, nearest_and_known
 from harness_cli.evaluation.augmenting import (
     Drawing,
     Drawn,
@@ -69,7 +69,8 @@ def _check_kept(recipe: Recipe, base: HarnessState) -> None:
     for name in recipe.keep:
         if name not in known:
             raise UsageError(
-                f"`keep` names no skill of the harness: `{name}`", hint=meant(name, known)
+                f"`keep` names no skill of the harness: `{name}`",
+                hint=nearest_and_known(name, known),
             )
 
 

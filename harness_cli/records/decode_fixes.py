@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from harness_cli.errors import nearest_and_known
+
 STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+|\.\.\.)\]")
 """One step of msgspec's path: a key, an index, or `...` for any key of a map."""
 UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
@@ -32,9 +34,7 @@ def fix_for(cause: str, kind: Any, steps: list[str | int]) -> str:
     wrong = _ENUM.search(cause)
     if wrong:
         known = _words(inspect.type_info(kind), steps) or _keys(inspect.type_info(kind), steps)
-        near = get_close_matches(wrong["value"].strip("'\""), known, n=1)
-        meant = f"did you mean `{near[0]}`? " if near else ""
-        return f"{meant}known: {', '.join(known)}" if known else ""
+        return nearest_and_known(wrong["value"].strip("'\""), known) if known else ""
     if _RANGE.search(cause):
         return "choose a number in that range"
     wanted = _EXPECTED.search(cause)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness_cli.augmentation.recipes import read_recipe
+from harness_cli.augmentation.recipes import recipe_of
 from harness_cli.augmentation.states import augment
 from harness_cli.errors import Stale
 from harness_cli.evaluation.variants import States
@@ -27,9 +27,7 @@ def draw_states(
     """
     if not job.states:
         return None, ()
-    recipe = Recipe()
-    if job.recipe is not None:
-        recipe = read_recipe(project.root / job.recipe, name=job.recipe)
+    recipe = recipe_of(project.root, job.recipe)
     maps: dict[str, AugmentationMap] = {}
     for number in range(job.states):
         name = f"hsa-{number + 1:03d}"

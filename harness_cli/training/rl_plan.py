@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from harness_cli.augmentation.recipes import read_recipe
+from harness_cli.augmentation.recipes import recipe_of
 from harness_cli.errors import UsageError
 from harness_cli.evaluation.evalsets import tool_names
 from harness_cli.harness.load import load_state
 from harness_cli.harness.roles import role_problems
 from harness_cli.judges.rewards.judge import RuleRewards
 from harness_cli.judges.rewards.open import reward_judge
-from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import digest
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.simulator.live.settings import Settings
@@ -203,9 +202,7 @@ def _role_notes(project: Project, job: RlTraining) -> list[str]:
 def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, str]]:
     """Where a job's rollouts are made, and what its tasks are made of, with digests."""
     state = load_state(project)
-    recipe = Recipe()
-    if job.recipe is not None:
-        recipe = read_recipe(project.root / job.recipe, name=job.recipe)
+    recipe = recipe_of(project.root, job.recipe)
     made_of = {"harness": state.id, "recipe": digest(recipe)}
     if not job.evalset:
         settings = _room_settings(job)

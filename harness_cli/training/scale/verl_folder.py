@@ -16,10 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from harness_cli.augmentation.recipes import read_recipe
+from harness_cli.augmentation.recipes import recipe_of
 from harness_cli.errors import UsageError
 from harness_cli.harness.load import load_state
-from harness_cli.records.augmentation import Recipe
 from harness_cli.records.canonical import write_atomic, write_json
 from harness_cli.records.cluster import Cluster
 from harness_cli.records.item import Item
@@ -122,10 +121,7 @@ def room_card(
     job: RlTraining | OpdTraining,
 ) -> RoomCard:
     """What a room's card says: `environment` says where rollouts are made, `job` how."""
-    recipe = Recipe()
-    if environment.recipe is not None:
-        file = environment.recipe
-        recipe = read_recipe(project.root / file, name=file)
+    recipe = recipe_of(project.root, environment.recipe)
     card = RoomCard(
         name=job.name,
         harness=load_state(project).id,
