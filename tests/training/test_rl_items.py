@@ -110,6 +110,7 @@ def test_an_agentic_distillation_plays_tasks_too(shop):
             teacher="base",
             kind="agentic",
             steps=1,
+            batch=1,
             environment={"tasks": "data/tasks", "buckets": ["hard"]},
         ),
     )
