@@ -39,6 +39,20 @@ def test_mean_and_variance_are_those_of_resampling(values):
     assert variance == pytest.approx(np.var(values) / len(values), abs=1e-9)
 
 
+def test_what_lies_outside_the_window_has_no_mass():
+    rng = np.random.default_rng(7)
+    values = rng.choice([0.0, 0.25, 0.5, 1.0], size=1024, p=[0.02, 0.03, 0.15, 0.8])
+    every = np.bincount((values * 4).astype(int), minlength=5) / 1024
+    for _ in range(10):  # two to the tenth: the sum of 1,024 draws, point by point
+        every = np.convolve(every, every)
+    found = exact_mean(values)
+    first = round(found.values[0] * 4096)
+    window = every[first : first + len(found.mass)]
+    assert len(window) < len(every) / 2
+    assert every.sum() - window.sum() == pytest.approx(0.0, abs=1e-12)
+    assert found.mass == pytest.approx(window, abs=1e-14)
+
+
 @given(HALVES)
 def test_turning_the_signs_mirrors_the_interval(values):
     # The inverse CDF takes the lower of two values where mass meets a level exactly, so the
