@@ -3,13 +3,16 @@
 A record that lies on the other side of a border than its item (a trajectory in one range, the item
 in the next) is handed over. A child that fails for whatever reason makes the whole attempt void;
 the caller then goes through the journal alone and meets the same fault where it can be told.
+Children work from the moment they are started: what they made counts once it is joined.
 """
 
 import io
 import mmap
 import os
+import signal
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -38,31 +41,63 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Made).decode
 
 
-def score_in_parts(
-    journal: Path, scorer: Scorer, window: Callable[[], Window], *, least: int = LEAST
-) -> bool:
+class Parts:
+    """Children that score the parts of a journal; leaving the context ends and forgets them."""
+
+    def __init__(self, journal: Path, window: Callable[[], Window], count: int) -> None:
+        self._added_up = window().repeats == 1
+        self._stack = ExitStack()
+        name = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="harness-parts-"))
+        self._folder = Path(name)
+        self._children: list[int] = []
+        bounds = ranges(journal, count)
+        self._count = len(bounds)
+        for number in range(self._count):
+            self._children.append(_start(journal, bounds, number, self._folder, window))
+
+    def __enter__(self) -> "Parts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in self._children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self._children.clear()
+        self._stack.close()
+
+    def join(self, scorer: Scorer) -> bool:
+        """Wait, and have `scorer` hold what all of them made; False, with nothing done, where one
+        failed."""
+        failed = False
+        while self._children:
+            status = os.waitpid(self._children[0], 0)[1]
+            del self._children[0]
+            failed |= bool(os.waitstatus_to_exitcode(status))
+        if not failed:
+            _join(scorer, self._folder, self._count, added_up=self._added_up)
+        return not failed
+
+
+def start_parts(journal: Path, window: Callable[[], Window]) -> Parts | None:
+    """Children at work on a journal; None where it is small or there is one core.
+
+    `window` gives each child the items from the start; a sealed split has been opened before.
+    """
+    count = min(cores(), MOST, journal.stat().st_size // LEAST)
+    return Parts(journal, window, count) if count > 1 else None
+
+
+def score_in_parts(journal: Path, scorer: Scorer, window: Callable[[], Window]) -> bool:
     """Have children score a journal into `scorer`, and add up what each of them scored.
 
     False, with nothing done, where the journal is small, there is one core, or a child failed.
-    `window` gives each child the items from the start.
     """
-    count = min(cores(), MOST, journal.stat().st_size // least)
-    if count < 2:
+    window().peek()  # so that a sealed split is opened, and logged, once
+    parts = start_parts(journal, window)
+    if parts is None:
         return False
-    # Opened once before the children are, so that a sealed split is logged once.
-    first = window()
-    first.peek()
-    with tempfile.TemporaryDirectory(prefix="harness-parts-") as name:
-        folder = Path(name)
-        bounds = ranges(journal, count)
-        children = [
-            _start(journal, bounds, number, folder, window) for number in range(len(bounds))
-        ]
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        if any(codes):
-            return False
-        _join(scorer, folder, len(bounds), added_up=first.repeats == 1)
-    return True
+    with parts:
+        return parts.join(scorer)
 
 
 def cores() -> int:

@@ -97,7 +97,7 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
     if not path.is_file():
         raise BadFile(f"no file `{name}`", hint="an evalset is evalset.yaml and items.jsonl")
     survey = Survey(name, state_of(path))
-    sums: dict[str, Any] = {}
+    sums = _Sums()
     seen: set[str] = set()
     canonical = CanonicalLines()
     for number, line in lines_of(path):
@@ -112,12 +112,8 @@ def survey_items(path: Path, *, name: str, tools: frozenset[str] | None = None) 
             survey.findings += [f"{name}:{number}: {w}" for w in looked(item, tools)]
         survey.total += 1
         survey.counts[item.split] += 1
-        data = canonical.of(line)
-        for key in ("", item.split):
-            _add(sums, key, data)
-    for key, total in sums.items():
-        total.update(b"]")
-        survey.digests[key] = total.hexdigest()
+        sums.add(item.split, canonical.of(line))
+    survey.digests = sums.digests()
     if survey.total == 0 and not survey.findings:
         survey.findings.append(f"{name}: there are no items")
     return survey
@@ -172,12 +168,42 @@ def state_of(file: int | Path) -> State:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _add(sums: dict[str, Any], key: str, data: bytes) -> None:
-    if key in sums:
-        sums[key].update(b",")
-    else:
-        sums[key] = hashlib.sha256(b"[")
-    sums[key].update(data)
+class _Sums:
+    """SHA-256 over the list of the items of each split, and of all items.
+
+    What all items have is summed by itself from the second split on: until then it is the same.
+    """
+
+    def __init__(self) -> None:
+        self._splits: dict[str, Any] = {}
+        self._all: Any = None
+
+    def add(self, split: str, data: bytes) -> None:
+        """The canonical JSON of one more item."""
+        total = self._splits.get(split)
+        if total is None:
+            if len(self._splits) == 1:
+                self._all = next(iter(self._splits.values())).copy()
+            total = self._splits[split] = hashlib.sha256(b"[")
+        else:
+            total.update(b",")
+        total.update(data)
+        if self._all is not None:
+            self._all.update(b",")
+            self._all.update(data)
+
+    def digests(self) -> dict[str, str]:
+        """Split → digest; `""` → that of all items."""
+        totals = dict(self._splits)
+        if totals:
+            totals[""] = self._all or next(iter(totals.values()))
+        return {split: _ended(total) for split, total in totals.items()}
+
+
+def _ended(total: Any) -> str:
+    whole = total.copy()
+    whole.update(b"]")
+    return str(whole.hexdigest())
 
 
 def _told(line: bytes, where: str, findings: list[str]) -> Item | None:

@@ -23,8 +23,8 @@ RESAMPLES = 10_000
 FEW_VALUES = 64
 """Up to so many distinct values a resample is drawn as counts of them."""
 _REACH = 4.9
-"""The sum of n draws from a range R is within 4.9·R·√n of its mean but for 2·exp(-2·4.9²) = 3e-21 of
-its mass (Hoeffding 1963, theorem 2): nothing beyond is computed."""
+"""The sum of n draws from a range R is within 4.9·R·√n of its mean but for 2·exp(-2·4.9²) = 3e-21
+of its mass (Hoeffding 1963, theorem 2): nothing beyond is computed."""
 _LOG_LOST = -45.0
 """A frequency whose n-th power is below e^-45 = 3e-20 is left out: 1e-6 of what rounding takes."""
 _ROUNDING = 1e-12

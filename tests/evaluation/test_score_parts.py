@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
 from program import call
 from small_shop import make_shop
 
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, HarnessError
 from harness_cli.evaluation import score_parts
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.part_sums import whole_of
@@ -38,8 +39,11 @@ def shop(tmp_path_factory):
 
 @pytest.fixture
 def cores(monkeypatch):
-    def have(n):
+    """So many cores, and a journal of `least` bytes is worth one of them."""
+
+    def have(n, least=1):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n)))
+        monkeypatch.setattr(score_parts, "LEAST", least)
 
     return have
 
@@ -76,7 +80,7 @@ def test_ranges_give_the_same_results_wherever_the_borders_fall(shop, cores, cou
     journal = journal_of(shop)
     file = io.BytesIO()
     scorer = Scorer(windows(shop)(), file)
-    assert score_in_parts(journal, scorer, windows(shop), least=1)
+    assert score_in_parts(journal, scorer, windows(shop))
     found = read(scorer, file.getvalue())
     assert found == alone(shop, journal)
     assert len(found) == 108
@@ -100,16 +104,16 @@ def test_a_border_at_every_line_hands_records_over(shop, tmp_path, cores, monkey
         monkeypatch.setattr(score_parts, "ranges", lambda *_, bounds=bounds: bounds)
         file = io.BytesIO()
         scorer = Scorer(windows(shop)(), file)
-        assert score_in_parts(journal, scorer, windows(shop), least=1)
+        assert score_in_parts(journal, scorer, windows(shop))
         assert read(scorer, file.getvalue()) == wanted, border
 
 
 def test_small_journals_and_single_cores_are_left_to_one_process(shop, cores):
     scorer = Scorer(windows(shop)(), io.BytesIO())
-    cores(8)
+    cores(8, least=1 << 24)
     assert not score_in_parts(journal_of(shop), scorer, windows(shop))
     cores(1)
-    assert not score_in_parts(journal_of(shop), scorer, windows(shop), least=1)
+    assert not score_in_parts(journal_of(shop), scorer, windows(shop))
     assert scorer.places == {}
 
 
@@ -122,7 +126,7 @@ def test_a_damaged_record_in_any_range_voids_the_attempt(shop, tmp_path, cores, 
     journal.write_bytes(bytes(data))
     file = io.BytesIO()
     scorer = Scorer(windows(shop)(), file)
-    assert not score_in_parts(journal, scorer, windows(shop), least=1)
+    assert not score_in_parts(journal, scorer, windows(shop))
     assert file.getvalue() == b""
     with pytest.raises(BadFile, match="does not match its checksum"):
         alone(shop, journal)
@@ -135,7 +139,7 @@ def test_a_torn_end_is_left_out(shop, tmp_path, cores):
     journal.write_bytes(whole[:-30])
     file = io.BytesIO()
     scorer = Scorer(windows(shop)(), file)
-    assert score_in_parts(journal, scorer, windows(shop), least=1)
+    assert score_in_parts(journal, scorer, windows(shop))
     assert len(read(scorer, file.getvalue())) == 107
 
 
@@ -154,10 +158,8 @@ def test_ranges_begin_with_lines_and_cover_the_file(shop, count):
     assert lines[-1].end == len(data)
 
 
-def test_a_sealed_split_is_logged_once(shop, cores, monkeypatch):
+def test_a_sealed_split_is_logged_once(shop, cores):
     cores(2)
-    monkeypatch.setattr(score_parts, "LEAST", 1)
-    monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
     assert call(shop, "eval", "shop", "--split", "test", "--reason", "first", "-q").code == 0
     assert call(shop, "eval", "--rescore", "latest", "--reason", "again", "-q").code == 0
     log = (shop / "evalsets/seal.log.jsonl").read_text()
@@ -181,7 +183,6 @@ def test_reports_have_the_same_bytes_however_many_processes_made_them(
     cores(1)
     alone = rescored(shop, run)
     cores(count)
-    monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
     seen = []
     monkeypatch.setattr(
         score_parts, "whole_of", lambda parts: seen.append(whole_of(parts)) or seen[0]
@@ -200,7 +201,36 @@ def single(tmp_path_factory):
     return root, json.loads(done.out)["run"]["id"]
 
 
-def test_an_item_that_came_twice_leaves_the_report_to_the_journal(single, cores, monkeypatch):
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [(None, "changed since run"), (b"{}\n", "items.jsonl:1: .*id")],
+    ids=["other items", "no items"],
+)
+def test_what_was_scored_of_other_items_is_thrown_away(
+    single, cores, monkeypatch, tmp_path, line, told
+):
+    """Children start before the items are known to be the run's."""
+    shop, run = single
+    cores(2)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    items = shop / "evalsets/shop/items.jsonl"
+    whole = items.read_bytes()
+    items.write_bytes(line or whole.replace(b'"viewer": "', b'"viewer": "other-'))
+    assert items.read_bytes() != whole
+    runs = RunStore(Project.find(shop).runs)
+    before = runs.list()
+    try:
+        with pytest.raises(HarnessError, match=told):
+            rescored(shop, run)
+    finally:
+        items.write_bytes(whole)
+    assert list(tmp_path.iterdir()) == []
+    assert len(runs.list()) == len(before)
+    with pytest.raises(ChildProcessError):  # nor is a child left
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_an_item_that_came_twice_leaves_the_report_to_the_journal(single, cores):
     """One that broke, and was done again when the run was resumed: the later result counts."""
     shop, run = single
     folder = RunStore(Project.find(shop).runs).get(run)
@@ -217,7 +247,6 @@ def test_an_item_that_came_twice_leaves_the_report_to_the_journal(single, cores,
         cores(1)
         alone = rescored(shop, run)
         cores(2)
-        monkeypatch.setattr(score_in_parts, "__kwdefaults__", {"least": 1})
         assert rescored(shop, run) == alone
         assert alone[1]["counts"]["missing"] == 0
     finally:
