@@ -79,6 +79,12 @@ def show(project: Project, path: Path, *, as_json: bool, quiet: bool) -> None:
         line(f"STALE: {stale}")
 
 
+def applying(proposal: Proposal, path: Path) -> str:
+    """The command that applies a proposal; one for a judge has to name it."""
+    judge = applier.judge_of(proposal)
+    return f"harness edit apply {path}" + (f" --judge {judge}" if judge else "")
+
+
 def review_at_terminal(
     project: Project,
     path: Path,

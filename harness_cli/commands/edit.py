@@ -110,9 +110,10 @@ def edit(
             emit_json({"proposal": proposal, "file": str(path)})
             return
         line(str(path))
-        note(f"{counted(len(proposal.edits), 'edit')}; read: harness edit show {path}")
-        if proposal.edits:
-            note(f"decide and apply: harness edit apply {path}")
+        if not quiet:
+            note(f"{counted(len(proposal.edits), 'edit')}; read: harness edit show {path}")
+        if proposal.edits and not quiet:
+            note(f"decide and apply: {editing.applying(proposal, path)}")
         return
     if accept is None and proposal.edits:
         editing.review_at_terminal(project, path, proposal, failures=failures, by=by)
@@ -171,9 +172,8 @@ def review(
     if as_json:
         emit_json({"proposal": proposal.id, "pending": pending(proposal)})
     elif not quiet:
-        note(
-            f"{counted(len(pending(proposal)), 'hunk')} undecided; apply: harness edit apply {file}"
-        )
+        left = counted(len(pending(proposal)), "hunk")
+        note(f"{left} undecided; apply: {editing.applying(proposal, file)}")
 
 
 @app.command()

@@ -4,9 +4,12 @@ import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from harness_cli.commands._editing import applying
+from harness_cli.evolution.proposal_file import read_proposal
 from harness_cli.records.canonical import canonical_json
 from harness_cli.records.diagnosis import Proposal
 from harness_cli.records.reader import load_yaml, read_yaml
@@ -98,6 +101,8 @@ def test_a_judges_proposal_is_refused_without_the_judges_name(shop, planned):
     done = harness(shop, "edit", "apply", "plan.yaml", "--accept", "all", code=2)
     assert "whose files are protected" in done.stderr
     assert "--judge final" in done.stderr
+    said = applying(read_proposal(planned), Path("plan.yaml"))
+    assert said == "harness edit apply plan.yaml --judge final"
 
 
 def test_a_hosts_files_are_refused_under_a_judges_name(shop, planned):
