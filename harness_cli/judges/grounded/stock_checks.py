@@ -135,12 +135,15 @@ _VARIANT_FILL = ("size", "色", "码", "米", "号")
 def _part_named(part: str, text: str) -> float:
     """1 for the part itself, ½ for the colour it ends in (雾蓝 for 雾霾蓝)."""
     if part[0].isascii():
-        return float(re.search(rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])", text) is not None)
+        word = rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])"
+        return float(part in text and re.search(word, text) is not None)
     if part in text:
         return 1.0
     if len(part) > 2 and part[:2] in text:
         return 0.75
-    return 0.5 if len(part) > 1 and re.search(rf"{part[-1]}(?:色|\d|款)", text) else 0.0
+    last = part[-1]
+    named = len(part) > 1 and last in text and re.search(rf"{last}(?:色|\d|款)", text)
+    return 0.5 if named else 0.0
 
 
 def _check_availability(reading: Reading, clause: Clause) -> None:
