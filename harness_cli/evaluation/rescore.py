@@ -5,12 +5,11 @@ reports are made anew by the program that runs now. The old journal is `rollouts
 run: the same file under a second name where nothing can be added to it any more, else a copy.
 """
 
-import gc
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import fields
 from datetime import UTC, datetime
 
@@ -23,6 +22,7 @@ from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions, run_versions
 from harness_cli.evaluation.score_parts import score_in_parts
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.evaluation.summary import write_reports
+from harness_cli.evaluation.uncollected import uncollected
 from harness_cli.evaluation.under_map import under
 from harness_cli.harness.load import load_state
 from harness_cli.records.run import RunConfig
@@ -54,7 +54,7 @@ def rescore(
         raise UsageError(
             f"run `{source.id}` was itself scored again", hint=f"--rescore {old.rescored_of}"
         )
-    with _uncollected():
+    with uncollected():
         made_in = old.harness_ref or old.harness_commit
         evalset = load_evalset(
             project, old.evalset.name, split=old.evalset.split, reason=reason, harness=made_in
@@ -76,23 +76,11 @@ def rescore(
     try:
         with ExitStack() as stack:
             stack.enter_context(locked(folder.lock, what=f"run {folder.id}", if_locked="fail"))
-            with _uncollected():
+            with uncollected():
                 return _written(source, folder, config, evalset)
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cycles: millions of small records are made here and none holds itself."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _written(source: RunFolder, folder: RunFolder, config: RunConfig, evalset: Evalset) -> Outcome:

@@ -19,13 +19,13 @@ Stretch = Sequence[tuple[int, str, int]]
 Made = TypeVar("Made", bound=msgspec.Struct)
 
 
-def in_parts(todo: Stretch, work: Callable[[Stretch], Made], *, least: int = LEAST) -> list[Made]:
+def in_parts(todo: Stretch, work: Callable[[Stretch], Made]) -> list[Made]:
     """What `work` makes of stretches of `todo`, in order; this process takes the first one itself.
 
     A stretch whose process failed is done again here, so that its error is raised. Where threads
     run none is started: a copy of this process would hold their locks for ever.
     """
-    count = min(cores(), MOST, len(todo) // least)
+    count = min(cores(), MOST, len(todo) // LEAST)
     if count < 2 or threading.active_count() > 1:
         return [work(todo)]
     ends = [len(todo) * part // count for part in range(count + 1)]

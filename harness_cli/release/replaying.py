@@ -3,9 +3,7 @@
 Nothing is asked of a model. What a panel said is taken from the record, which the evidence binds.
 """
 
-import gc
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -36,6 +34,8 @@ WHAT = "full trajectories"
 SHOWN = 3
 ROLLED = ("trajectory", "text")
 """Kinds of records that a run scored again leaves where they were."""
+SCORED = ("verdict", "item")
+"""Kinds that it writes anew."""
 _text = msgspec.json.Decoder(TextRecord).decode
 _trajectory = msgspec.json.Decoder(TrajectoryRecord).decode
 _verdict = msgspec.json.Decoder(VerdictRecord).decode
@@ -69,6 +69,10 @@ class _Recorded:
             if blake2b(text.text.encode(), digest_size=16).hexdigest() != text.id:
                 raise BadFile(f"the prompt text `{text.id}` is another one")
             self.texts.setdefault(text.id, line.offset)
+
+    def reply(self, key: Key) -> str:
+        """What was said, as the item's record has it."""
+        return self.items[key].result.reply if key in self.items else ""
 
 
 class _Tally(msgspec.Struct):
@@ -113,8 +117,7 @@ def check_rollouts(
                     continue
                 try:
                     evalset = evalsets[evidence.evalset, evidence.split]
-                    with _only_new_collected():
-                        done = replayed(runs[name], evidence, lines.get(name, ()), evalset)
+                    done = replayed(runs[name], evidence, lines.get(name, ()), evalset)
                 except HarnessError as exc:
                     checks.append(Check(what, "wrong", str(exc)))
                 else:
@@ -139,11 +142,16 @@ def replayed(
         judge=judge if judge.id == evidence.judge_id else None,
     )
     # One of an item that broke and came again, or that no gate looks at, has no line.
-    where = recorded.trajectories.items()
-    todo = sorted((at, key.item, key.repeat) for key, at in where if key in wanted)
+    where = {key: at for key, at in recorded.trajectories.items() if key in wanted}
+    # A judge that is code reads equal replies once, where they come one after another.
+    order = sorted(where, key=lambda key: (recorded.reply(key), where[key]))
+    todo = [(where[key], key.item, key.repeat) for key in order]
+    places = {f"{key.item}#{key.repeat}": at for key, at in where.items()}
     tally = _Tally()
     for part in in_parts(todo, lambda some: bench.looked_at(run.rollouts, some)):
         tally.add(part)
+    for names in (tally.changed, tally.otherwise):
+        names.sort(key=lambda name: places[name])
     missing = wanted.keys() - recorded.trajectories.keys()
     tally.changed += [f"{key.item}#{key.repeat} (missing)" for key in sorted(missing)]
     return tally
@@ -197,10 +205,11 @@ def _alike(line: EvidenceLine, again: EvidenceLine, whole: Trajectory) -> bool:
 
 
 def _read(run: RunFolder) -> _Recorded:
-    found = _Recorded()
-    for path in dict.fromkeys((run.rollouts, run.journal)):
+    found, rollouts, journal = _Recorded(), run.rollouts, run.journal
+    for path in dict.fromkeys((rollouts, journal)):
+        kinds = {*(ROLLED if path == rollouts else ()), *(SCORED if path == journal else ())}
         for line in scan(path):
-            if path == (run.rollouts if line.kind in ROLLED else run.journal):
+            if line.kind in kinds:
                 found.take(line)
     return found
 
@@ -229,16 +238,6 @@ def _check_texts(trajectory: Trajectory, texts: Mapping[str, int], at: int) -> N
             content = message.get("content")
             if isinstance(content, dict) and REF in content and texts.get(content[REF], at) >= at:
                 raise BadFile(f"the journal lacks the text `{content[REF]}` of a message")
-
-
-@contextmanager
-def _only_new_collected() -> Iterator[None]:
-    """Cycles are sought among new objects alone: evalset and catalogue stay as they are."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _said(what: str, done: _Tally, *, same_version: bool) -> Check:

@@ -10,6 +10,7 @@ import msgspec
 
 from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.uncollected import uncollected
 from harness_cli.harness.load import load_state
 from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.manifest import Manifest
@@ -50,9 +51,15 @@ def verify(
     """
     if rollouts is not None and not rollouts.exists():
         raise UsageError(f"no archive and no folder of runs `{rollouts}`")
-    trust = trust or trust_of(project)
     own = archive_path(project, name)
-    rollouts = rollouts or (own if own.is_file() else None)
+    with uncollected():
+        there = rollouts or (own if own.is_file() else None)
+        return _verify(project, name, trust or trust_of(project), there)
+
+
+def _verify(
+    project: Project, name: str, trust: Trust, rollouts: Path | None
+) -> tuple[Manifest, list[Check]]:
     manifest = read_manifest(project.manifests, name)
     found = read_signed(project, name)
     checks = check_shape(manifest, name, raw(found.data, name=f"{name}.json"))

@@ -10,6 +10,7 @@ import pytest
 from released import git, measured_project, outcomes, promoted
 
 from harness_cli.errors import UsageError
+from harness_cli.release import replay_parts
 from harness_cli.release.archiving import archive_path, write_archive
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
@@ -33,6 +34,13 @@ def clone(released, tmp_path) -> tuple[Project, str, Path]:
     write_archive(project, read_manifest(project.manifests, name), path)
     git(tmp_path, "clone", "-q", str(project.root), "clone")
     return Project.find(tmp_path / "clone"), name, path
+
+
+@pytest.fixture(params=[1, 2], ids=["one process", "two processes"])
+def processes(request, monkeypatch) -> int:
+    monkeypatch.setattr(replay_parts, "cores", lambda: request.param)
+    monkeypatch.setattr(replay_parts, "LEAST", 1)
+    return request.param
 
 
 def rollouts(project: Project, name: str, path: Path, **more) -> tuple[str, str]:
@@ -63,6 +71,7 @@ def rewritten(path: Path, change) -> None:
         archive.writestr(member, b"".join(lines))
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_clone_checks_the_dialogues_of_an_archive_again(clone):
     project, name, path = clone
     checks = check_all(project, name, rollouts=path)
@@ -107,6 +116,10 @@ def another_prompt(record):
     return record
 
 
+def texts_gone(record):
+    return None if record["kind"] == "text" else record
+
+
 def first_gone(record):
     gone = record["kind"] == "trajectory" and record["item"].endswith("0001")
     return None if gone else record
@@ -117,9 +130,11 @@ def first_gone(record):
     [
         (said_more, "2 rollouts not as bound"),
         (another_prompt, "is another one"),
+        (texts_gone, "the journal lacks the text"),
         (first_gone, "(missing)"),
     ],
 )
+@pytest.mark.usefixtures("processes")
 def test_a_dialogue_that_is_not_the_bound_one_does_not_hold(clone, change, says):
     project, name, path = clone
     rewritten(path, change)
@@ -127,6 +142,7 @@ def test_a_dialogue_that_is_not_the_bound_one_does_not_hold(clone, change, says)
     assert (outcome, says in detail) == ("wrong", True), detail
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_score_that_the_dialogue_does_not_give_does_not_hold(clone):
     """Evidence that was forged and bound anew: all digests agree, the dialogues do not."""
     project, name, path = clone

@@ -36,6 +36,8 @@ EN_NUMBER = (
 NUMBER = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER}|\ban?\b)"
 """A number in digits or words. `a` and Chinese characters count only before a unit."""
 
+_ANY_NUMBER = Phrases(rf"[\d零〇一二两三四五六七八九十百千万半点]|half|\b(?:{_EN_WORD}|an?)\b")
+
 # The first character is asked before what stands around it: a search skips all others at once.
 _CLAUSE_END = re.compile(
     r"[。！？!?;；\n….,，、:](?:(?<=[。！？!?;；\n…])[。！？!?;；\n…]*"
@@ -87,6 +89,11 @@ def _clauses(folded: str) -> tuple[Clause, ...]:
             sentence += bool(_SENTENCE.search(mark))
             start = match.end()
     return tuple(found)
+
+
+def names_number(text: str) -> bool:
+    """Whether a folded text can hold a `NUMBER` at all, or a half of something; most do not."""
+    return _ANY_NUMBER.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from harness_cli.judges.grounded.language import (
     EN_NUMBER,
     NUMBER,
     ZH_NUMBER,
+    names_number,
     number,
     phrases,
 )
@@ -111,7 +112,8 @@ def quantities(folded: str, offset: int = 0) -> list[Quantity]:
 @once_a_text
 def _quantities(folded: str) -> tuple[Quantity, ...]:
     found: list[Quantity] = []
-    for match in _QUANTITY.finditer(folded):
+    numbered = names_number(folded)
+    for match in _QUANTITY.finditer(folded) if numbered else ():
         dimension, factor = _UNITS[match["unit"]]
         texts = [match["first"], *(m[1] for m in _MORE.finditer(match["more"]))]
         for text in texts:
@@ -126,13 +128,13 @@ def _quantities(folded: str) -> tuple[Quantity, ...]:
         kind = {"蓝牙": "bluetooth", "ip": "ipx"}.get(match[1], match[1])
         start, end = match.span()
         found.append(Quantity(kind, value, start, end, match[1]))
-    for match in _CLOCK.finditer(folded):
+    for match in _CLOCK.finditer(folded) if numbered else ():
         value = number(next(g for g in match.groups() if g))
         if value is not None and value <= 24:
             # Nine in the evening is 9 or 21: the half of the day is not compared.
             start, end = match.span()
             found.append(Quantity("clock", value % 12, start, end, "clock"))
-    for match in _PERCENT_ZH.finditer(folded):
+    for match in _PERCENT_ZH.finditer(folded) if numbered else ():
         value = number(match[1])
         if value is not None:
             start, end = match.span()

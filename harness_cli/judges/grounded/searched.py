@@ -17,7 +17,7 @@ LONGEST = 400
 """Characters of a text that is remembered: about a long reply."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _remembered(text: str) -> dict[object, Any]:  # noqa: ARG001  the key
     """What patterns found in a text, by pattern; about 10 MB when all places are taken."""
     return {}

@@ -2,7 +2,7 @@
 
 import re
 
-from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same
+from harness_cli.judges.grounded.language import NUMBER, Clause, names_number, number, phrases, same
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card
 from harness_cli.records.catalogue import StockLevel
@@ -68,7 +68,7 @@ def check_stock(reading: Reading) -> None:
     """Counts, sold out, in stock and almost gone against the units on hand."""
     for _, clause in reading.claims():
         counted = False
-        for match in _STOCK_NUMBER.finditer(clause.text):
+        for match in _STOCK_NUMBER.finditer(clause.text) if names_number(clause.text) else ():
             value = number(next(g for g in match.groups() if g))
             if value is not None:
                 counted = True
