@@ -23,7 +23,7 @@ from harness_cli.records.item import Item
 from harness_cli.records.journal import TextRecord, TrajectoryRecord, VerdictRecord
 from harness_cli.records.manifest import Evidence, EvidenceLine, Manifest
 from harness_cli.records.trajectory import Trajectory
-from harness_cli.release.archiving import runs_of
+from harness_cli.release.archiving import Begun
 from harness_cli.release.checks import Check
 from harness_cli.release.evidence import line_of
 from harness_cli.release.replay_parts import Stretch, in_parts
@@ -96,34 +96,34 @@ class _Tally(msgspec.Struct):
 
 
 def check_rollouts(
-    manifest: Manifest, lines: Lines, evalsets: Evalsets, path: Path | None
+    manifest: Manifest, lines: Lines, evalsets: Evalsets, archive: Begun | None
 ) -> list[Check]:
-    """One check a run. `evalsets` are those of the bound commit, `path` holds the rollouts.
+    """One check a run. `evalsets` are those of the bound commit, `archive` holds the rollouts.
 
-    What is not in `path` is not re-checked, and never called verified.
+    What is not there is not re-checked, and never called verified.
     """
-    if path is None:
+    if archive is None:
         told = f"no archive of them is here: harness manifest archive {manifest.predicate.id}"
         return [Check(WHAT, "not re-checked", told)]
     bound = {evidence.run: evidence for evidence in manifest.predicate.evidence}
     same = manifest.predicate.versions.get("harness") == __version__
     checks = []
     try:
-        with runs_of(path, set(bound)) as runs:
-            for name, evidence in sorted(bound.items()):
-                what = f"rollouts {name}"
-                if name not in runs:
-                    checks.append(Check(what, "not re-checked", f"`{path.name}` has not this run"))
-                    continue
-                try:
-                    evalset = evalsets[evidence.evalset, evidence.split]
-                    done = replayed(runs[name], evidence, lines.get(name, ()), evalset)
-                except HarnessError as exc:
-                    checks.append(Check(what, "wrong", str(exc)))
-                else:
-                    checks.append(_said(what, done, same_version=same))
+        runs = archive.runs()
     except HarnessError as exc:
-        checks.append(Check(WHAT, "wrong", str(exc)))
+        return [Check(WHAT, "wrong", str(exc))]
+    for name, evidence in sorted(bound.items()):
+        what = f"rollouts {name}"
+        if name not in runs:
+            checks.append(Check(what, "not re-checked", f"`{archive.name}` has not this run"))
+            continue
+        try:
+            evalset = evalsets[evidence.evalset, evidence.split]
+            done = replayed(runs[name], evidence, lines.get(name, ()), evalset)
+        except HarnessError as exc:
+            checks.append(Check(what, "wrong", str(exc)))
+        else:
+            checks.append(_said(what, done, same_version=same))
     return checks
 
 

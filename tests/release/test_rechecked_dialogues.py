@@ -11,7 +11,7 @@ from released import git, measured_project, outcomes, promoted
 
 from harness_cli.errors import UsageError
 from harness_cli.release import replay_parts
-from harness_cli.release.archiving import archive_path, write_archive
+from harness_cli.release.archiving import archive_path, begun, write_archive
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.replaying import check_rollouts
@@ -50,8 +50,8 @@ def rollouts(project: Project, name: str, path: Path, **more) -> tuple[str, str]
     [run] = lines
     first, *rest = lines[run]
     forged = {run: (msgspec.structs.replace(first, **more), *rest)}
-    with evalsets_at(project, manifest) as there:
-        [found] = check_rollouts(manifest, forged, bound_evalsets(there, manifest), path)
+    with evalsets_at(project, manifest) as there, begun(path, {run}) as archive:
+        [found] = check_rollouts(manifest, forged, bound_evalsets(there, manifest), archive)
     return found.outcome, found.detail
 
 
