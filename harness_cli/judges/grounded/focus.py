@@ -105,6 +105,8 @@ def _names(world: World, products: tuple[str, ...]) -> Names:
 
 
 def _occurs(term: str, text: str) -> bool:
+    if term not in text:
+        return False
     edge = r"(?<![a-z])" if term[0].isascii() else ""
     return re.search(edge + re.escape(term), text) is not None
 

@@ -80,10 +80,12 @@ class Phrases:
 class Terms:
     """Many literal terms as one pattern a first character: the others cost a place nothing."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_compiled", "_groups")
 
     def __init__(self, groups: Mapping[str, str]) -> None:
-        self._groups = {first: re.compile(group).match for first, group in groups.items()}
+        self._groups = groups
+        self._compiled: dict[str, re.Pattern[str]] = {}
+        """Those whose character was met: of some hundred most never are."""
 
     def finditer(self, text: str) -> tuple[re.Match[str], ...]:
         """Every match, in order, none within another."""
@@ -96,13 +98,18 @@ class Terms:
             found = known[self] = self._found(text)
         return found
 
+    def _group(self, first: str) -> re.Pattern[str]:
+        if first not in self._compiled:
+            self._compiled[first] = re.compile(self._groups[first])
+        return self._compiled[first]
+
     def _found(self, text: str) -> tuple[re.Match[str], ...]:
         found, end, groups = list[re.Match[str]](), 0, self._groups
         for head in _HEADS.finditer(text):
             at = head.start()
             first = text[at]
             if first in groups and at >= end:
-                match = groups[first](text, at)
+                match = self._group(first).match(text, at)
                 if match:
                     found.append(match)
                     end = match.end()
