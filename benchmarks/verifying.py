@@ -2,11 +2,13 @@
 
 The release is a real promotion whose evidence is tiled to enough lines, so that the file, the
 manifest and every check are those of a large one. The control reads the same files from git, takes
-their SHA-256 and decodes what is JSON, YAML or compressed lines; both in one process, in turns.
+their SHA-256 and decodes what is JSON, YAML or compressed lines. Both in turns, each turn a process
+of its own: what one remembered helps no other. Modules are loaded before.
 
 With an archive every dialogue is one of its own, of an evalset that the scenario generator makes
 with several seeds; the control then unpacks, hashes and decodes the archive as well. `verify` makes
-each digest anew, grades and scores each dialogue again.
+each digest anew, grades and scores each dialogue again, with every core; so there are two ratios,
+of the walls, which is the goal's time, and of the CPU seconds of all processes.
 """
 
 import hashlib
@@ -15,8 +17,9 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -46,24 +49,31 @@ def measurements(folder: Path, *, quick: bool) -> Iterator[dict]:
     (root / "gates.yaml").write_text(GATES)
     subprocess.run(["git", "commit", "-qam", "gates"], cwd=root, check=True)
     harness(root, "eval", "live_stream_qa", "--limit", "40", "-q", "--json")
-    yield ratio(root, release(root, n), rounds, f"{n} recorded items")
+    name = release(root, n)
+    verified(root, name)  # loads the modules
+    yield from ratios(root, name, rounds, f"{n} recorded items")
     harness(folder, "init", "archived", "-q")
     root = folder / "archived"
-    yield ratio(root, archived(root, n), rounds, f"{n} recorded items, their dialogues archived")
+    name = archived(root, n)
+    yield from ratios(root, name, rounds, f"{n} recorded items, their dialogues archived")
 
 
-def ratio(root: Path, name: str, rounds: int, what: str) -> dict:
-    """The goal of one release."""
-    ratios = [
-        spent(lambda: verified(root, name)) / spent(lambda: read(root, name)) for _ in range(rounds)
+def ratios(root: Path, name: str, rounds: int, what: str) -> Iterator[dict]:
+    """The goal of one release, in walls and in CPU seconds."""
+    turns = [
+        (spent(lambda: verified(root, name)), spent(lambda: read(root, name)))
+        for _ in range(rounds)
     ]
-    return result(
-        f"CPU of manifest verify ({what}) over hashing and decoding its files",
-        median(ratios),
-        f"<= {GOAL:g}",
-        median(ratios) <= GOAL,
-        f"median of {rounds} ratios, child processes counted",
-    )
+    for place, kind in enumerate(("wall", "CPU")):
+        found = [ours[place] / control[place] for ours, control in turns]
+        yield result(
+            f"{kind} of manifest verify ({what}) over hashing and decoding its files",
+            median(found),
+            f"<= {GOAL:g}",
+            median(found) <= GOAL,
+            f"median of {rounds} ratios ({min(found):.2f} to {max(found):.2f}), a process each, "
+            f"{len(os.sched_getaffinity(0))} cores",
+        )
 
 
 def archived(root: Path, n: int) -> str:
@@ -187,10 +197,20 @@ def read_archive(path: Path) -> None:
                 json.loads(line)
 
 
-def spent(work) -> float:
-    """CPU seconds, those of child processes among them."""
-    before, wall = os.times(), time.perf_counter()
-    work()
-    after = os.times()
-    used = sum(after[:4]) - sum(before[:4])
-    return used or time.perf_counter() - wall
+def spent(work: Callable[[], None]) -> tuple[float, float]:
+    """Wall and CPU seconds of a copy of this process that does it, its children among them."""
+    began = time.perf_counter()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001  said here: the copy ends without a word
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise RuntimeError("a turn failed")
+    return time.perf_counter() - began, used.ru_utime + used.ru_stime

@@ -5,12 +5,11 @@ reports are made anew by the program that runs now. The old journal is `rollouts
 run: the same file under a second name where nothing can be added to it any more, else a copy.
 """
 
-import gc
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from harness_cli.evaluation.score_parts import Parts, score_in_parts, start_part
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.evaluation.summary import write_reports
 from harness_cli.evaluation.survey import State, state_of
+from harness_cli.evaluation.uncollected import uncollected
 from harness_cli.evaluation.under_map import under
 from harness_cli.harness.load import load_state
 from harness_cli.records.run import RunConfig
@@ -56,7 +56,7 @@ def rescore(
         raise UsageError(
             f"run `{source.id}` was itself scored again", hint=f"--rescore {old.rescored_of}"
         )
-    with _uncollected(), ExitStack() as stack:
+    with uncollected(), ExitStack() as stack:
         early = _early(project, source, old)
         if early is not None:
             stack.enter_context(early.parts)
@@ -96,18 +96,6 @@ def _rescored(
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cycles: millions of small records are made here and none holds itself."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class _Early(NamedTuple):

@@ -31,6 +31,8 @@ class OldResult(msgspec.Struct, frozen=True):
 
     trajectory_sha256: str = ""
     assertions: tuple[AssertionResult, ...] = ()
+    reply: str = ""
+    """Not taken over: equal ones are best looked at one after another."""
 
 
 class OldItem(msgspec.Struct, frozen=True):

@@ -6,8 +6,10 @@ its own, and one that was packed anew is as good as the first.
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +27,8 @@ KEPT = frozenset({"note", "text", "trajectory", "verdict", "item"})
 """Kinds of journal records that checking needs: single calls are in the trajectories."""
 LIMIT = 1 << 33
 """Bytes that a hostile archive may unpack to."""
+BLOCK = 1 << 23
+"""Bytes at a time: between two a thread that unpacks waits for whoever computes."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
@@ -89,6 +93,31 @@ def runs_of(path: Path, wanted: set[str]) -> Iterator[Mapping[str, RunFolder]]:
         yield {name: RunFolder(Path(made) / name) for name in sorted(names)}
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Runs of an archive on their way; `runs` waits for them."""
+
+    name: str
+    """The archive's file, or the folder of runs."""
+    runs: Callable[[], Mapping[str, RunFolder]]
+
+
+@contextmanager
+def begun(path: Path, wanted: set[str]) -> Iterator[Begun]:
+    """`runs_of`, begun by a thread, which works on while its caller checks other things.
+
+    `runs` raises what `runs_of` does; after it no thread is left.
+    """
+    with ExitStack() as stack, ThreadPoolExecutor(1) as beside:
+        found = beside.submit(stack.enter_context, runs_of(path, wanted))
+
+        def runs() -> Mapping[str, RunFolder]:
+            beside.shutdown()
+            return found.result()
+
+        yield Begun(path.name, runs)
+
+
 def unpack(path: Path, folder: Path, wanted: set[str]) -> None:
     """The journals of the wanted runs; a member of any other name is left where it is."""
     left = LIMIT
@@ -102,7 +131,7 @@ def unpack(path: Path, folder: Path, wanted: set[str]) -> None:
                 target = folder / info.filename
                 target.parent.mkdir(exist_ok=True)
                 with archive.open(info) as member, target.open("wb") as file:
-                    while block := member.read(1 << 20):
+                    while block := member.read(BLOCK):
                         left -= len(block)
                         if left < 0:
                             raise BadFile(f"{path.name}: unpacks to more than {LIMIT} bytes")

@@ -13,8 +13,10 @@ import msgspec
 from harness_cli import __version__
 from harness_cli.errors import HarnessError, RepoError
 from harness_cli.evaluation.calibrating import record_path
-from harness_cli.records.canonical import canonical_json
-from harness_cli.records.config import ProjectConfig
+from harness_cli.models.identity import policy_id
+from harness_cli.models.scripted import Script
+from harness_cli.records.canonical import canonical_json, digest
+from harness_cli.records.config import PolicyConfig, ProjectConfig
 from harness_cli.records.gates import GatesFile
 from harness_cli.records.manifest import Manifest
 from harness_cli.records.reader import parse_yaml
@@ -71,7 +73,25 @@ def check_settings(project: Project, manifest: Manifest) -> list[Check]:
     if found is None:
         told = f"`{FILE}` of the bound commit has no entry `{name}`"
         return [*checks, Check("policy settings", "not re-checked", told)]
-    return [*checks, _beside("policy settings", mine, settings, FILE, manifest)]
+    checks.append(_beside("policy settings", mine, settings, FILE, manifest))
+    if found.kind == "scripted" and found.script:
+        checks.append(_script(project, manifest, name, found))
+    return checks
+
+
+def _script(project: Project, manifest: Manifest, name: str, config: PolicyConfig) -> Check:
+    """A scripted policy is its file: the bound id is made of it."""
+    what, file = "policy script", str(config.script)
+    text = _file(project, manifest, project.root / file)
+    if text is None:
+        return Check(what, "not re-checked", f"`{file}` is not in the bound commit")
+    bound = str(manifest.predicate.policy.get("id"))
+    made = policy_id(name, config, script=digest(parse_yaml(text, Script, name=file)))
+    if made == bound:
+        return Check(what, "verified", f"`{file}` of the bound commit is {bound}")
+    if manifest.predicate.versions.get("harness") != __version__:
+        return Check(what, "not re-checked", f"another version named it: {bound}, now {made}")
+    return Check(what, "wrong", f"`{file}` of the bound commit is {made}, not {bound}")
 
 
 def _file(project: Project, manifest: Manifest, path: Path) -> str | None:

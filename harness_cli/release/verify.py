@@ -1,7 +1,7 @@
 """`manifest verify`: every bound digest made anew from the repository. No network, no key."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +10,11 @@ import msgspec
 
 from harness_cli.errors import BadFile, HarnessError, UsageError
 from harness_cli.evaluation.evalsets import load_evalset
+from harness_cli.evaluation.uncollected import uncollected
 from harness_cli.harness.load import load_state
 from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.manifest import Manifest
-from harness_cli.release.archiving import archive_path
+from harness_cli.release.archiving import Begun, archive_path, begun
 from harness_cli.release.bound_calibration import check_calibration, judge_trees
 from harness_cli.release.bound_settings import check_settings
 from harness_cli.release.channels import read_manifest
@@ -50,10 +51,19 @@ def verify(
     """
     if rollouts is not None and not rollouts.exists():
         raise UsageError(f"no archive and no folder of runs `{rollouts}`")
-    trust = trust or trust_of(project)
     own = archive_path(project, name)
     rollouts = rollouts or (own if own.is_file() else None)
-    manifest = read_manifest(project.manifests, name)
+    trust = trust or trust_of(project)
+    with uncollected(), ExitStack() as stack:
+        manifest = read_manifest(project.manifests, name)
+        runs = {evidence.run for evidence in manifest.predicate.evidence}
+        archive = stack.enter_context(begun(rollouts, runs)) if rollouts else None
+        return manifest, _checks(project, manifest, name, trust, archive)
+
+
+def _checks(
+    project: Project, manifest: Manifest, name: str, trust: Trust, archive: Begun | None
+) -> list[Check]:
     found = read_signed(project, name)
     checks = check_shape(manifest, name, raw(found.data, name=f"{name}.json"))
     checks += check_signatures(project, found, trust)
@@ -71,14 +81,14 @@ def verify(
             evalsets = bound_evalsets(there, manifest)
             checks += check_evalsets(manifest, evalset_digests(evalsets))
             checks += check_calibration(manifest, there, judge_trees(project, commit))
-            evidence += check_rollouts(manifest, lines or {}, evalsets, rollouts)
+            evidence += check_rollouts(manifest, lines or {}, evalsets, archive)
     except HarnessError as exc:
         checks.append(Check("evalsets", "wrong", str(exc)))
     try:
         checks += check_settings(project, manifest)
     except HarnessError as exc:
         checks.append(Check("gate file", "wrong", str(exc)))
-    return manifest, checks + evidence
+    return checks + evidence
 
 
 def check_all(

@@ -91,7 +91,11 @@ def test_phrases_join_lines_and_continue_after_a_backslash():
         \ three
         """
     )
-    assert [bool(pattern.fullmatch(t)) for t in ("one", "two three", "two")] == [True, True, False]
+    assert [bool(pattern.pattern.fullmatch(t)) for t in ("one", "two three", "two")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_terms_match_whole_words_plurals_and_stems():

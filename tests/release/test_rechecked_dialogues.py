@@ -10,7 +10,8 @@ import pytest
 from released import git, measured_project, outcomes, promoted
 
 from harness_cli.errors import UsageError
-from harness_cli.release.archiving import archive_path, write_archive
+from harness_cli.release import replay_parts
+from harness_cli.release.archiving import archive_path, begun, write_archive
 from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.replaying import check_rollouts
@@ -35,6 +36,13 @@ def clone(released, tmp_path) -> tuple[Project, str, Path]:
     return Project.find(tmp_path / "clone"), name, path
 
 
+@pytest.fixture(params=[1, 2], ids=["one process", "two processes"])
+def processes(request, monkeypatch) -> int:
+    monkeypatch.setattr(replay_parts, "cores", lambda: request.param)
+    monkeypatch.setattr(replay_parts, "LEAST", 1)
+    return request.param
+
+
 def rollouts(project: Project, name: str, path: Path, **more) -> tuple[str, str]:
     """Outcome and detail of the one run; `more` forges its first line of evidence."""
     manifest = read_manifest(project.manifests, name)
@@ -42,8 +50,8 @@ def rollouts(project: Project, name: str, path: Path, **more) -> tuple[str, str]
     [run] = lines
     first, *rest = lines[run]
     forged = {run: (msgspec.structs.replace(first, **more), *rest)}
-    with evalsets_at(project, manifest) as there:
-        [found] = check_rollouts(manifest, forged, bound_evalsets(there, manifest), path)
+    with evalsets_at(project, manifest) as there, begun(path, {run}) as archive:
+        [found] = check_rollouts(manifest, forged, bound_evalsets(there, manifest), archive)
     return found.outcome, found.detail
 
 
@@ -63,6 +71,7 @@ def rewritten(path: Path, change) -> None:
         archive.writestr(member, b"".join(lines))
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_clone_checks_the_dialogues_of_an_archive_again(clone):
     project, name, path = clone
     checks = check_all(project, name, rollouts=path)
@@ -107,6 +116,10 @@ def another_prompt(record):
     return record
 
 
+def texts_gone(record):
+    return None if record["kind"] == "text" else record
+
+
 def first_gone(record):
     gone = record["kind"] == "trajectory" and record["item"].endswith("0001")
     return None if gone else record
@@ -117,9 +130,11 @@ def first_gone(record):
     [
         (said_more, "2 rollouts not as bound"),
         (another_prompt, "is another one"),
+        (texts_gone, "the journal lacks the text"),
         (first_gone, "(missing)"),
     ],
 )
+@pytest.mark.usefixtures("processes")
 def test_a_dialogue_that_is_not_the_bound_one_does_not_hold(clone, change, says):
     project, name, path = clone
     rewritten(path, change)
@@ -127,6 +142,7 @@ def test_a_dialogue_that_is_not_the_bound_one_does_not_hold(clone, change, says)
     assert (outcome, says in detail) == ("wrong", True), detail
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_score_that_the_dialogue_does_not_give_does_not_hold(clone):
     """Evidence that was forged and bound anew: all digests agree, the dialogues do not."""
     project, name, path = clone

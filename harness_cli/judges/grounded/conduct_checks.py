@@ -20,12 +20,13 @@ from harness_cli.judges.grounded.conduct_words import (
 )
 from harness_cli.judges.grounded.language import Clause, shares_word
 from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.searched import Phrases
 
 _OTHERS = re.compile(
     r"仓库|客服|平台|售后|快递员|(?:customer service|the warehouse|they) (?:will|can)"
 )
 """Who may do what the host cannot."""
-_PRESENT_CALL = re.compile(r"present|order|move|switch|sequence|顺序|讲解", re.IGNORECASE)
+_PRESENT_CALL = Phrases(r"(?i)present|order|move|switch|sequence|顺序|讲解")
 
 
 def check_conduct(reading: Reading) -> None:

@@ -14,6 +14,7 @@ from harness_cli.judges.grounded.language import (
 )
 from harness_cli.judges.grounded.quantities import measured
 from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.searched import Phrases, once_a_text
 from harness_cli.judges.grounded.stock_checks import IN, NOT_OUT, OUT
 from harness_cli.judges.grounded.world import Card
 from harness_cli.records.item import Fact
@@ -107,7 +108,7 @@ def _worded(form: str, text: str) -> bool:
         else ""
     )
     end = r"(?![\d]|\.\d)" if folded[-1].isdigit() else ""
-    return re.search(edge + re.escape(folded) + end, text) is not None
+    return folded in text and re.search(edge + re.escape(folded) + end, text) is not None
 
 
 def _availability(fact: Fact, text: str, value: bool) -> bool:
@@ -139,9 +140,7 @@ def _numeric(reading: Reading, fact: Fact, value: float) -> bool:
 
 
 def _numbers(reading: Reading, text: str) -> list[float]:
-    found = [number(m.group()) for m in _NUMBERS.finditer(text)]
-    found += [m.value for sums in reading.sums for m in sums]
-    return [f for f in found if f is not None]
+    return [*_values(text), *(m.value for sums in reading.sums for m in sums)]
 
 
 def _without_links(reading: Reading) -> str:
@@ -186,23 +185,22 @@ def resembles(text: str, wanted: str, least: float = 0.5) -> bool:
 
     A text with numbers is told by them: of its words three in ten are enough.
     """
-    content = {_stem(w) for w in _WORD.findall(wanted) if w not in _STOP}
+    content = _content(wanted)
     if not content:
         parts = re.findall(r"[a-z0-9]+", wanted)
         return bool(parts) and set(parts) <= set(re.findall(r"[a-z0-9]+", text))
-    have = {_stem(w) for w in _WORD.findall(text)}
     if _DENIES.search(wanted) and not _DENIES.search(text):
         return False
     numbers = {w for w in content if w[0].isdigit()}
     if numbers and not all(any(same(float(n), v) for v in _values(text)) for n in numbers):
         return False
-    share = len(content & have) / len(content)
+    share = len(content & _stems(text)) / len(content)
     if wanted[0] > "\u3400" and len(wanted) < 6:
         least = 0.8
     return share >= (min(least, 0.3) if numbers else least)
 
 
-_DENIES = re.compile(r"\bno\b|\bnot\b|n't\b|\bfree\b|without|cannot|不|无|没")
+_DENIES = Phrases(r"\bno\b|\bnot\b|n't\b|\bfree\b|without|cannot|不|无|没")
 
 
 def _stem(word: str) -> str:
@@ -210,5 +208,20 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and word[-2] != "s" else word
 
 
-def _values(text: str) -> list[float]:
-    return [v for v in (number(m.group()) for m in _NUMBERS.finditer(text)) if v is not None]
+@once_a_text
+def _content(text: str) -> frozenset[str]:
+    """The content words of a text."""
+    return frozenset(_stem(w) for w in _WORD.findall(text) if w not in _STOP)
+
+
+@once_a_text
+def _stems(text: str) -> frozenset[str]:
+    """All its words."""
+    return frozenset(_stem(w) for w in _WORD.findall(text))
+
+
+@once_a_text
+def _values(text: str) -> tuple[float, ...]:
+    """The numbers of a text, in order."""
+    found = (number(m.group()) for m in _NUMBERS.finditer(text))
+    return tuple(v for v in found if v is not None)

@@ -15,6 +15,7 @@ from harness_cli.judges.grounded.language import (
     terms_pattern,
 )
 from harness_cli.judges.grounded.lexicon import lexicon
+from harness_cli.judges.grounded.searched import Terms, once_a_text
 from harness_cli.judges.grounded.world import World
 from harness_cli.records.catalogue import Product
 from harness_cli.records.item import Item
@@ -47,7 +48,7 @@ class Mention:
 class Names:
     """Names of a set of products, as one pattern."""
 
-    pattern: re.Pattern[str]
+    pattern: Terms
     owners: Mapping[str, tuple[str, ...]]
 
     def find(self, folded: str) -> list[Mention]:
@@ -70,9 +71,13 @@ class Resolver:
         self.world = world
         self.products = products
         self._names = _names(world, products)
+        self._known = once_a_text(self._mentions)
 
     def mentions(self, folded: str) -> list[Mention]:
         """Links and names in the order of the text."""
+        return list(self._known(folded))
+
+    def _mentions(self, folded: str) -> tuple[Mention, ...]:
         found = self._names.find(folded)
         for match in _LINK.finditer(folded):
             value = number(next(g for g in match.groups() if g))
@@ -81,7 +86,7 @@ class Resolver:
                 known = 0 < link <= len(self.products)
                 products = (self.products[link - 1],) if known else ()
                 found.append(Mention(match.start(), match.end(), products, link))
-        return sorted(found, key=lambda m: m.start)
+        return tuple(sorted(found, key=lambda m: m.start))
 
 
 def _names(world: World, products: tuple[str, ...]) -> Names:
@@ -100,6 +105,8 @@ def _names(world: World, products: tuple[str, ...]) -> Names:
 
 
 def _occurs(term: str, text: str) -> bool:
+    if term not in text:
+        return False
     edge = r"(?<![a-z])" if term[0].isascii() else ""
     return re.search(edge + re.escape(term), text) is not None
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from harness_cli.judges.grounded.searched import Phrases, Terms, once_a_text
+
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _FOLD = {**_WIDE, 0x3000: 0x20, ord("’"): ord("'"), ord("‘"): ord("'"), ord("“"): ord('"')}
 _FOLD |= {ord("”"): ord('"'), ord("—"): ord("-"), ord("–"): ord("-"), ord("～"): ord("~")}
@@ -34,8 +36,12 @@ EN_NUMBER = (
 NUMBER = rf"(?:{DIGITS}|{ZH_NUMBER}|{EN_NUMBER}|\ban?\b)"
 """A number in digits or words. `a` and Chinese characters count only before a unit."""
 
+_ANY_NUMBER = Phrases(rf"[\d零〇一二两三四五六七八九十百千万半点]|half|\b(?:{_EN_WORD}|an?)\b")
+
+# The first character is asked before what stands around it: a search skips all others at once.
 _CLAUSE_END = re.compile(
-    r"[。！？!?;；\n…]+|(?<!\d)\.(?!\d)|(?<=\d)\.(?=\s|$)|[,，、](?!\d{3}\b)|:\s"
+    r"[。！？!?;；\n….,，、:](?:(?<=[。！？!?;；\n…])[。！？!?;；\n…]*"
+    r"|(?<=\.)(?:(?<!\d\.)(?!\d)|(?<=\d\.)(?=\s|$))|(?<=[,，、])(?!\d{3}\b)|(?<=:)\s)"
 )
 _SENTENCE = re.compile(r"[。！？!?;；\n…]|(?<!\d)\.(?!\d)|(?<=\d)\.(?=\s|$)")
 
@@ -54,6 +60,7 @@ class Clause:
     """The sentence it belongs to ends with a question mark and this is its last clause."""
 
 
+@once_a_text
 def fold(text: str) -> str:
     """Lower case, ASCII width and quotes; every character keeps its place, so quotes stay exact."""
     plain = text.translate(_FOLD)
@@ -65,6 +72,11 @@ def fold(text: str) -> str:
 
 def clauses(folded: str) -> list[Clause]:
     """The clauses of a folded text; a decimal point and a thousands comma end none."""
+    return list(_clauses(folded))
+
+
+@once_a_text
+def _clauses(folded: str) -> tuple[Clause, ...]:
     found: list[Clause] = []
     start, sentence = 0, 0
     for match in [*_CLAUSE_END.finditer(folded), None]:
@@ -76,7 +88,12 @@ def clauses(folded: str) -> list[Clause]:
         if match:
             sentence += bool(_SENTENCE.search(mark))
             start = match.end()
-    return found
+    return tuple(found)
+
+
+def names_number(text: str) -> bool:
+    """Whether a folded text can hold a `NUMBER` at all, or a half of something; most do not."""
+    return _ANY_NUMBER.search(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -151,7 +168,7 @@ def same(a: float, b: float) -> bool:
     return abs(a - b) < 0.005 + 1e-9 * abs(a)
 
 
-def phrases(lines: str) -> re.Pattern[str]:
+def phrases(lines: str) -> Phrases:
     """A pattern from lines: a line end stands for `|`, a backslash there for nothing.
 
     Long lists of wordings stay readable so. Indentation is dropped; a blank that counts is
@@ -159,7 +176,7 @@ def phrases(lines: str) -> re.Pattern[str]:
     """
     kept = [line.lstrip() for line in lines.strip().split("\n")]
     # A backslash takes the bar away that the line end stood for; a bar may begin the next line.
-    return re.compile("|".join(kept).replace("\\||", "|").replace("\\|", ""))
+    return Phrases("|".join(kept).replace("\\||", "|").replace("\\|", ""))
 
 
 def words(text: str) -> frozenset[str]:
@@ -167,12 +184,12 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:
-    """One pattern for many literal terms, longest first; Latin ones end at word boundaries.
+def terms_pattern(terms: Iterator[str] | list[str]) -> Terms:
+    """Many literal terms to be found, longest first; Latin ones end at word boundaries.
 
     A `*` at the end of a term lets the word go on.
 
-    Grouped by first character, which keeps the search of a few hundred terms below 0.1 ms.
+    Grouped by first character, which keeps the search of a few hundred terms at microseconds.
     """
     groups: dict[str, list[str]] = {}
     for term in sorted({t for t in terms if t}, key=lambda t: (-len(t), t)):
@@ -182,11 +199,11 @@ def terms_pattern(terms: Iterator[str] | list[str]) -> re.Pattern[str]:
         elif term[-1].isascii() and term[-1].isalnum():
             rest += r"(?:e?s)?(?![a-z0-9])"
         groups.setdefault(term[0], []).append(rest)
-    parts = []
+    parts = {}
     for first, rests in groups.items():
         before = r"(?<![a-z0-9])" if first.isascii() and first.isalnum() else ""
-        parts.append(f"{before}{re.escape(first)}(?:{'|'.join(rests)})")
-    return re.compile("|".join(parts) if parts else r"(?!)")
+        parts[first] = f"{before}{re.escape(first)}(?:{'|'.join(rests)})"
+    return Terms(parts)
 
 
 def shares_word(clause: str, text: str, beside: str = "") -> bool:

@@ -1,7 +1,7 @@
 """Words for properties that a reply may claim: `lexicon.txt`, as one pattern."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -50,7 +50,8 @@ class Lexicon:
     def uses(self, clause: Clause) -> Iterator[Use]:
         """Every use in a clause, with its polarity; places are those of the whole text."""
         for use in self._within(clause.text):
-            yield replace(use, start=clause.start + use.start, end=clause.start + use.end)
+            start, end = clause.start + use.start, clause.start + use.end
+            yield Use(use.kind, use.concept, use.positive, start, end)
 
     def _found(self, text: str) -> tuple[Use, ...]:
         """The uses in a text, their places those of the text itself."""

@@ -7,6 +7,7 @@ from harness_cli.judges.grounded import acts
 from harness_cli.judges.grounded.focus import Mention, products_of
 from harness_cli.judges.grounded.language import fold, phrases
 from harness_cli.judges.grounded.reading import Reading
+from harness_cli.judges.grounded.searched import Phrases
 
 
 def check_links(reading: Reading) -> None:
@@ -96,7 +97,7 @@ def check_forbidden(reading: Reading) -> None:
     """Phrases that the item forbids; a word of Latin letters matches as a whole word."""
     for phrase in reading.item.expect.forbidden:
         folded = fold(phrase).strip()
-        if not folded:
+        if not folded or folded not in reading.folded:
             continue
         edge = r"(?<![a-z0-9])" if folded[0].isascii() and folded[0].isalnum() else ""
         match = re.search(edge + re.escape(folded), reading.folded)
@@ -118,7 +119,7 @@ def check_presented(reading: Reading) -> None:
             reading.find("wrong_link", "another product was moved or shown", start, end, right)
 
 
-_PRESENTS = re.compile(r"present|order|image|picture|photo|顺序|讲解|图", re.IGNORECASE)
+_PRESENTS = Phrases(r"(?i)present|order|image|picture|photo|顺序|讲解|图")
 
 
 def _acted_on(reading: Reading) -> set[str]:

@@ -9,6 +9,7 @@ from harness_cli.judges.grounded.language import (
     EN_NUMBER,
     ZH_NUMBER,
     Clause,
+    names_number,
     number,
     phrases,
 )
@@ -105,7 +106,7 @@ class Money:
 def money(clause: Clause) -> list[Money]:
     """Every sum of money of a clause; one without a unit counts only after a word of price."""
     return [
-        replace(m, start=clause.start + m.start, end=clause.start + m.end)
+        Money(m.value, m.role, clause.start + m.start, clause.start + m.end)
         for m in _within(clause.text)
     ]
 
@@ -113,6 +114,8 @@ def money(clause: Clause) -> list[Money]:
 @lru_cache(maxsize=8192)
 def _within(text: str) -> tuple[Money, ...]:
     """The sums of a clause's text, their places those of the text itself."""
+    if not names_number(text):
+        return ()
     taken: list[tuple[int, int]] = []
     found = _offers(text, taken)
     for match in _WITH_UNIT.finditer(text):

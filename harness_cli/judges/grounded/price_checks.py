@@ -3,7 +3,15 @@
 import re
 from collections.abc import Iterable
 
-from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same, shares_word
+from harness_cli.judges.grounded.language import (
+    NUMBER,
+    Clause,
+    names_number,
+    number,
+    phrases,
+    same,
+    shares_word,
+)
 from harness_cli.judges.grounded.money import Money
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card, Source, is_percent
@@ -181,7 +189,7 @@ def _repeats_viewer(reading: Reading, value: float) -> bool:
 def check_discounts(reading: Reading) -> None:
     """Percent off, 折 and half price against promotions, the list price and the texts."""
     for _, clause in reading.claims():
-        for match in _DISCOUNT.finditer(clause.text):
+        for match in _DISCOUNT.finditer(clause.text) if names_number(clause.text) else ():
             percent = _percent(match)
             if percent is not None and not _discount_known(reading, clause, match, percent):
                 start, end = clause.start + match.start(), clause.start + match.end()

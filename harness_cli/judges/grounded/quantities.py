@@ -8,9 +8,11 @@ from harness_cli.judges.grounded.language import (
     EN_NUMBER,
     NUMBER,
     ZH_NUMBER,
+    names_number,
     number,
     phrases,
 )
+from harness_cli.judges.grounded.searched import once_a_text
 
 _UNITS: dict[str, tuple[str, float]] = {}
 
@@ -101,34 +103,43 @@ class Quantity:
 
 def quantities(folded: str, offset: int = 0) -> list[Quantity]:
     """Every quantity of a folded text; `offset` is added to the places."""
+    return [
+        Quantity(q.dimension, q.value, q.start + offset, q.end + offset, q.unit)
+        for q in _quantities(folded)
+    ]
+
+
+@once_a_text
+def _quantities(folded: str) -> tuple[Quantity, ...]:
     found: list[Quantity] = []
-    for match in _QUANTITY.finditer(folded):
+    numbered = names_number(folded)
+    for match in _QUANTITY.finditer(folded) if numbered else ():
         dimension, factor = _UNITS[match["unit"]]
         texts = [match["first"], *(m[1] for m in _MORE.finditer(match["more"]))]
         for text in texts:
             value = number(text)
             if value is not None:
                 value += 0.5 if match["half"] else 0
-                start, end = match.start() + offset, match.end() + offset
+                start, end = match.span()
                 found.append(Quantity(dimension, value * factor, start, end, match["unit"]))
     for match in _RATED.finditer(folded):
         rating = match[2].lstrip("x")
         value = float(len(rating)) if rating.startswith("+") else float(rating)
         kind = {"蓝牙": "bluetooth", "ip": "ipx"}.get(match[1], match[1])
-        start, end = match.start() + offset, match.end() + offset
+        start, end = match.span()
         found.append(Quantity(kind, value, start, end, match[1]))
-    for match in _CLOCK.finditer(folded):
+    for match in _CLOCK.finditer(folded) if numbered else ():
         value = number(next(g for g in match.groups() if g))
         if value is not None and value <= 24:
             # Nine in the evening is 9 or 21: the half of the day is not compared.
-            start, end = match.start() + offset, match.end() + offset
+            start, end = match.span()
             found.append(Quantity("clock", value % 12, start, end, "clock"))
-    for match in _PERCENT_ZH.finditer(folded):
+    for match in _PERCENT_ZH.finditer(folded) if numbered else ():
         value = number(match[1])
         if value is not None:
-            start, end = match.start() + offset, match.end() + offset
+            start, end = match.span()
             found.append(Quantity("percent", value, start, end, "%"))
-    return found
+    return tuple(found)
 
 
 def holds(known: frozenset[tuple[str, float]], quantity: Quantity) -> bool:
@@ -144,4 +155,4 @@ def holds(known: frozenset[tuple[str, float]], quantity: Quantity) -> bool:
 
 def measured(folded: str) -> frozenset[tuple[str, float]]:
     """The set of (dimension, value) of a text."""
-    return frozenset((q.dimension, q.value) for q in quantities(folded))
+    return frozenset((q.dimension, q.value) for q in _quantities(folded))

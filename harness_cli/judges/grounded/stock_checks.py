@@ -2,7 +2,7 @@
 
 import re
 
-from harness_cli.judges.grounded.language import NUMBER, Clause, number, phrases, same
+from harness_cli.judges.grounded.language import NUMBER, Clause, names_number, number, phrases, same
 from harness_cli.judges.grounded.reading import Reading
 from harness_cli.judges.grounded.world import Card
 from harness_cli.records.catalogue import StockLevel
@@ -68,7 +68,7 @@ def check_stock(reading: Reading) -> None:
     """Counts, sold out, in stock and almost gone against the units on hand."""
     for _, clause in reading.claims():
         counted = False
-        for match in _STOCK_NUMBER.finditer(clause.text):
+        for match in _STOCK_NUMBER.finditer(clause.text) if names_number(clause.text) else ():
             value = number(next(g for g in match.groups() if g))
             if value is not None:
                 counted = True
@@ -135,12 +135,15 @@ _VARIANT_FILL = ("size", "色", "码", "米", "号")
 def _part_named(part: str, text: str) -> float:
     """1 for the part itself, ½ for the colour it ends in (雾蓝 for 雾霾蓝)."""
     if part[0].isascii():
-        return float(re.search(rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])", text) is not None)
+        word = rf"(?<![a-z0-9.]){re.escape(part)}(?![a-z0-9])"
+        return float(part in text and re.search(word, text) is not None)
     if part in text:
         return 1.0
     if len(part) > 2 and part[:2] in text:
         return 0.75
-    return 0.5 if len(part) > 1 and re.search(rf"{part[-1]}(?:色|\d|款)", text) else 0.0
+    last = part[-1]
+    named = len(part) > 1 and last in text and re.search(rf"{last}(?:色|\d|款)", text)
+    return 0.5 if named else 0.0
 
 
 def _check_availability(reading: Reading, clause: Clause) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 from harness_cli.judges.grounded.language import clauses, fold
@@ -16,17 +16,37 @@ Concepts = dict[str, frozenset[bool]]
 _NO = ("no", "false", "none", "否", "没有", "不支持")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """A text that facts may come from, read once."""
+    """A text that facts may come from; what it says of one matter is read when that is asked."""
 
     name: str
     """What a finding calls it: `faq-101`, `policy returns`, `promotion …`."""
     text: str
     """Folded."""
-    measured: frozenset[tuple[str, float]]
-    money: frozenset[float]
-    concepts: Concepts
+    asserted: str
+    """The part of it that asserts: all but the questions of a FAQ entry."""
+    answered: tuple[tuple[str, bool], ...] = ()
+    """Questions, folded, whose answer begins with a yes or a no."""
+
+    @cached_property
+    def measured(self) -> frozenset[tuple[str, float]]:
+        """Quantities, by dimension."""
+        return measured(self.text)
+
+    @cached_property
+    def money(self) -> frozenset[float]:
+        """Sums of money."""
+        return frozenset(m.value for clause in clauses(self.asserted) for m in money(clause))
+
+    @cached_property
+    def concepts(self) -> Concepts:
+        """Properties, and whether each is true or denied."""
+        found = _concepts(self.asserted)
+        for question, way in self.answered:
+            for concept in _concepts(question):
+                found[concept] = found.get(concept, frozenset()) | {way}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +194,14 @@ def faq_source(name: str, pairs: list[tuple[str, str]]) -> Source:
 
     A question asserts nothing: what it names is true after a yes, false after a no, and open else.
     """
-    answers = source(name, *(answer for _, answer in pairs))
-    concepts = {c: set(ways) for c, ways in answers.concepts.items()}
+    answered = []
     for question, answer in pairs:
         said = fold(answer)
-        way = True if _YES.match(said) else False if _NOT.match(said) else None
-        for concept in _concepts(fold(question)) if way is not None else ():
-            concepts.setdefault(concept, set()).add(bool(way))
+        if _YES.match(said) or _NOT.match(said):
+            answered.append((fold(question), _YES.match(said) is not None))
     whole = fold(". ".join(t for pair in pairs for t in pair if t))
-    frozen = {c: frozenset(ways) for c, ways in concepts.items()}
-    return Source(name, whole, measured(whole), answers.money, frozen)
+    asserted = fold(". ".join(answer for _, answer in pairs if answer))
+    return Source(name, whole, asserted, tuple(answered))
 
 
 def _faq(entry: Faq) -> Source:
@@ -202,9 +220,7 @@ def _promotion(offer: Promotion) -> Source:
 def source(name: str, *texts: str) -> Source:
     """Texts read as one source."""
     text = fold(". ".join(t for t in texts if t))
-    parts = clauses(text)
-    sums = frozenset(m.value for clause in parts for m in money(clause))
-    return Source(name, text, measured(text), sums, _concepts(text))
+    return Source(name, text, text)
 
 
 def _concepts(text: str) -> Concepts:
