@@ -30,7 +30,8 @@ def probes() -> Iterator[str]:
     from builtin_harness import PROBES
     from test_builtin_probes import outcome
 
-    from harness_cli.models.builtin.deciding import decide, reply_of
+    from harness_cli.models.builtin.deciding import decide
+    from harness_cli.models.builtin.moves import reply_of
     from harness_cli.models.builtin.similarity import Similarity
     from harness_cli.models.builtin.vectors import open_vectors
 

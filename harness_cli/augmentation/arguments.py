@@ -18,22 +18,32 @@ _TICKED = re.compile(r"`([A-Za-z_]\w*)`")
 _BEFORE = re.compile(EDGE + r"([A-Za-z_]\w*)(?=\s*=)")
 
 
-def with_arguments(text: str, parameters: Parameters) -> str:
-    """The text with every mention of a renamed parameter under its new name."""
-    old = sorted({name for names in parameters.values() for name in names})
-    if not any(name in text for name in old):
-        return text
-    mention = _mention("|".join(map(re.escape, old)))
-    if not mention.search(text):
-        return text
-    return "".join(
-        _chunk(piece, parameters) if mention.search(piece) else piece for piece in _pieces(text)
-    )
+class Arguments:
+    """Renames the parameters of one mapping in texts."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._new = parameters
+        old = sorted({name for names in parameters.values() for name in names})
+        self._ticked = [f"`{name}`" for name in old]
+        self._given = _given("|".join(map(re.escape, old)))
+
+    def renamed(self, text: str) -> str:
+        """The text with every mention of a renamed parameter under its new name."""
+        if not self._in(text):
+            return text
+        pieces = _pieces(text)
+        return "".join(_chunk(p, self._new) if self._in(p) else p for p in pieces)
+
+    def _in(self, text: str) -> bool:
+        """Whether a parameter is mentioned. Most texts have no `=`, which is found at once."""
+        if any(map(text.__contains__, self._ticked)):
+            return True
+        return "=" in text and self._given.search(text) is not None
 
 
 @lru_cache(maxsize=256)
-def _mention(names: str) -> re.Pattern[str]:
-    return re.compile(f"`(?:{names})`|{EDGE}(?:{names})\\s*=")
+def _given(names: str) -> re.Pattern[str]:
+    return re.compile(f"{EDGE}(?:{names})\\s*=")
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from harness_cli.records.augmentation import AugmentationMap, Dimension
-from harness_cli.records.reader import dump_yaml, load_yaml
+from harness_cli.records.yaml_entries import dump_entries, load_entries
 from harness_cli.store.tree import FILE, Entry
 
 KEPT = 2048
@@ -98,15 +98,16 @@ def yaml_text(value: Any) -> str:
 
 @lru_cache(maxsize=2048)
 def _dumped(encoded: bytes) -> str:
-    return dump_yaml(msgspec.json.decode(encoded), fast=True)
+    return dump_entries(encoded)
 
 
 @lru_cache(maxsize=512)
 def _parsed(data: bytes) -> bytes:
-    return msgspec.json.encode(load_yaml(decoded(data), name="file"))
+    return msgspec.json.encode(load_entries(decoded(data), name="file"))
 
 
 @lru_cache(maxsize=512)
 def decoded(data: bytes) -> str:
     """Bytes of a harness file as text."""
-    return data.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n")
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.augmentation.arguments import Parameters, with_arguments
+from harness_cli.augmentation.arguments import Arguments, Parameters
 from harness_cli.augmentation.draft import JUDGES, Draft, plain, yaml_text
 from harness_cli.augmentation.skill_text import fronted, with_field
 from harness_cli.augmentation.speech import Speech
@@ -26,6 +26,8 @@ SILENT = ("tools/mcp.yaml", LOCK, "replies.yaml")
 """Files that hold names of servers, or no names at all."""
 DEFAULTS = {"reply_skill_required": "unless_tools", "malformed_output": "allow_empty_after"}
 """Check → the setting in which it supposes `refuse` when nothing is said."""
+_WATCHING = re.compile(r"""^["']?tools|^\s*\{|\\(?:[xuU]|$)""", re.MULTILINE)
+"""A hook's own list of tools, or YAML that might hide it or a name: in braces, with escapes."""
 _OPERATION = re.compile(r"(^ +harness\.operation:.*$)", re.MULTILINE)
 Names = Mapping[str, str]
 
@@ -60,17 +62,21 @@ def with_names(
 
 def tool_files(draft: Draft) -> dict[str, str]:
     """Tool → its file in the harness."""
-    found = draft.texts("tools/", ext=".yaml")
+    found = (p for p in sorted(draft.files) if p.startswith("tools/") and p.endswith(".yaml"))
     return {path[6:-5]: path for path in found if path not in SILENT}
 
 
 def locked_tools(draft: Draft) -> dict[str, dict[str, Any]]:
     """Tool of an MCP server → its definition, less those that a file of the harness stands for."""
+    return {name: msgspec.json.decode(tool) for name, tool in _not_stood_for(draft)}
+
+
+def _not_stood_for(draft: Draft) -> list[tuple[str, bytes]]:
+    """The same with the definitions as JSON."""
     if LOCK not in draft.files:
-        return {}
+        return []
     standing = {_stood_for(draft.files[path].data) for path in tool_files(draft).values()}
-    listed = _locked(draft.files[LOCK].data)
-    return {name: msgspec.json.decode(tool) for name, tool in listed if name not in standing}
+    return [(n, tool) for n, tool in _locked(draft.files[LOCK].data) if n not in standing]
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +92,9 @@ def _stood_for(file: bytes) -> str | None:
 def tool_data(draft: Draft, name: str) -> dict[str, Any]:
     """The definition of a tool, wherever it stands."""
     path = f"tools/{name}.yaml"
-    return draft.data(path) if path in draft.files else locked_tools(draft)[name]
+    if path in draft.files:
+        return dict(draft.data(path))
+    return msgspec.json.decode(dict(_not_stood_for(draft))[name], type=dict[str, Any])
 
 
 @lru_cache(maxsize=8)
@@ -99,13 +107,13 @@ def _locked(data: bytes) -> tuple[tuple[str, bytes], ...]:
 
 def _spoken(draft: Draft, names: Names, parameters: Parameters) -> Draft:
     """Every text with new names; the words of judges are not the host's harness."""
-    speech = Speech(names)
+    speech, arguments = Speech(names), Arguments(parameters)
     changed: dict[str, str | None] = {}
     for path in draft.files:
         if not path.endswith(SPOKEN) or path in SILENT or path.startswith(JUDGES):
             continue
         text = draft.text(path)
-        made = with_arguments(text, parameters) if path.endswith(".md") else text
+        made = arguments.renamed(text) if path.endswith(".md") else text
         made = _but_operations(made, speech) if path.startswith("tools/") else speech.renamed(made)
         if made != text:
             changed[path] = made
@@ -138,8 +146,10 @@ def _named_file(draft: Draft, old: str, new: str, name: str) -> Draft:
 def _hook_settings(draft: Draft, skills: Names, tools: Names) -> Draft:
     """Names in the lists of hooks, and in the patterns that choose the tools they watch."""
     changed: dict[str, str | None] = {}
-    known = {*tool_files(draft), *locked_tools(draft)}
-    for path in draft.texts("hooks/", ext=".yaml"):
+    known = {*tool_files(draft), *(name for name, _ in _not_stood_for(draft))}
+    for path, text in draft.texts("hooks/", ext=".yaml").items():
+        if not _settable(text, skills, tools):
+            continue
         data = draft.data(path)
         before = msgspec.json.encode(data)
         for check in data.get("checks", ()):
@@ -149,6 +159,12 @@ def _hook_settings(draft: Draft, skills: Names, tools: Names) -> Draft:
         if msgspec.json.encode(data) != before:
             changed[path] = yaml_text(data)
     return draft.written(changed) if changed else draft
+
+
+def _settable(text: str, skills: Names, tools: Names) -> bool:
+    """Whether anything in a hook's file can hold a name; most files need not be read for it."""
+    names = [*skills, *tools, *(DEFAULTS if "refuse" in tools else ())]
+    return _WATCHING.search(text) is not None or any(map(text.__contains__, names))
 
 
 def _settings(check: dict[str, Any], skills: Names, tools: Names) -> None:
@@ -196,5 +212,5 @@ def _tool(draft: Draft, old: str, new: str, parameters: Names) -> Draft:
         }
     data["_meta"] = meta
     path = f"tools/{old}.yaml"
-    text = with_arguments(yaml_text(data), {new: parameters}) if parameters else yaml_text(data)
+    text = Arguments({new: parameters}).renamed(yaml_text(data)) if parameters else yaml_text(data)
     return draft.written({path: text}).moved({path: f"tools/{new}.yaml"})

@@ -38,6 +38,7 @@ _DECIDED = re.compile(
 )
 
 
+@lru_cache(maxsize=8192)
 def essential(rule: str, names: frozenset[str]) -> bool:
     """Whether a rule, as one line, must stay. `names` are all of the harness's."""
     if MARK in rule or "`" in rule or "{" in rule or any(c.isdigit() for c in rule):

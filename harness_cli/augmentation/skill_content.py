@@ -6,6 +6,7 @@ follows them.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 from random import Random
 
 from harness_cli.augmentation.draft import Draft, allowed
@@ -62,12 +63,18 @@ def known_names(draft: Draft) -> frozenset[str]:
 
 def kind_of(part: Part) -> str:
     """Which of the known sections a part is, whatever its heading says; else its own title."""
+    return _kind(part.title)
+
+
+@lru_cache(maxsize=1024)
+def _kind(title: str) -> str:
     for kind, titles in phrases().headings.items():
-        if part.title in titles:
+        if title in titles:
             return kind
-    return part.title.lower()
+    return title.lower()
 
 
+@lru_cache(maxsize=1024)
 def ordered(listed: tuple[str, ...]) -> bool:
     """A list whose entries refer to one another, or are numbered, keeps its order."""
     words = tuple(phrases().order_words)

@@ -54,6 +54,7 @@ def joined(made: Iterable[Part]) -> str:
     return "\n\n".join(t for t in texts if t) + "\n"
 
 
+@lru_cache(maxsize=2048)
 def entries(part: Part) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """What stands before a part's one list, the entries with their own lines, what stands behind.
 
@@ -85,6 +86,7 @@ def with_entries(
     return replace(part, lines=tuple(lines))
 
 
+@lru_cache(maxsize=16384)
 def mark_of(entry: str) -> str:
     """The bullet or number that an entry starts with, its blank included."""
     found = _ENTRY.match(entry)

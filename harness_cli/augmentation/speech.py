@@ -123,6 +123,7 @@ def _any(names: Iterable[str], before: str, behind: str) -> re.Pattern[str]:
     return _compiled(f"{before}{'|'.join(re.escape(n) for n in names)}{behind}")
 
 
+@lru_cache(maxsize=16384)
 def unfolded(text: str) -> str:
     """Lines of one paragraph or list entry as one line."""
     return " ".join(text.split())

@@ -36,11 +36,12 @@ def skill_faults(base: Draft, made: Draft, originals: Originals) -> Iterator[str
         for kind in before.keys() - after.keys():
             yield f"`{now}` has no section `{kind}`"
         for kind in before.keys() & after.keys():
-            wanted = before[kind]
+            wanted, mine = before[kind]
             if gone.names and kind in DROPPABLE:
                 wanted = [said for said in wanted if not gone.spoken(said[0])]
+                mine = Counter(form for _, form in wanted)
             forms = Counter(_form(e, back, originals) for e in after[kind])
-            yield from _section(now, kind, wanted, forms, names)
+            yield from _section(now, kind, wanted, mine, forms, names)
 
 
 def names_back(given: AugmentationMap) -> dict[str, str]:
@@ -89,20 +90,24 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=512)
-def _wanted(text: str) -> dict[str, list[tuple[str, Form]]]:
-    """Kind of section of a base's skill → its entries with their forms."""
-    return {kind: [(e, form_of(e, {})) for e in said] for kind, said in _sections(text).items()}
+def _wanted(text: str) -> dict[str, tuple[list[tuple[str, Form]], Counter[Form]]]:
+    """Kind of section of a base's skill → its entries with their forms, and how often each is."""
+    found = {}
+    for kind, said in _sections(text).items():
+        formed = [(entry, form_of(entry, {})) for entry in said]
+        found[kind] = formed, Counter(form for _, form in formed)
+    return found
 
 
 def _section(
     skill: str,
     kind: str,
     wanted: list[tuple[str, Form]],
+    mine: Counter[Form],
     forms: Counter[Form],
     names: frozenset[str],
 ) -> Iterator[str]:
     """Entries that must be there and are not, and entries that nothing in the base says."""
-    mine = Counter(form for _, form in wanted)
     for entry, form in wanted:
         if forms[form] < mine[form]:
             if kind == "rules" and not essential(entry, names):

@@ -44,7 +44,9 @@ def split(data: bytes, path: str) -> Frontmatter:
             f"{path}:{first + 1}: no frontmatter",
             hint="the first line must be `---`, then `name:` and `description:`, then `---`",
         )
-    fences = [i for i in range(first + 1, len(lines)) if _FENCE.match(lines[i])]
+    fences = [
+        i for i in range(first + 1, len(lines)) if lines[i][:3] == "---" and _FENCE.match(lines[i])
+    ]
     if not fences:
         raise BadFile(
             f"{path}:{first + 1}: the frontmatter is never closed",

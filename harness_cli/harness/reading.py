@@ -10,7 +10,8 @@ import msgspec
 from harness_cli.errors import BadFile
 from harness_cli.harness.findings import Finding, of_error
 from harness_cli.records.decode_fixes import fix_for
-from harness_cli.records.reader import decode, line_of, load_yaml, text_of
+from harness_cli.records.reader import decode, line_of, text_of
+from harness_cli.records.yaml_entries import load_entries
 
 T = TypeVar("T")
 _PATH = re.compile(r" - at `(?P<path>[^`]*)`$")
@@ -42,7 +43,7 @@ def _read_once(data: bytes, kind: Any, path: str, rule: str) -> tuple[Any, tuple
 def _read(data: bytes, kind: type[T], path: str, rule: str) -> tuple[T | None, list[Finding]]:
     try:
         text = text_of(data, name=path)
-        value = _load_json(text, path) if path.endswith(".json") else load_yaml(text, name=path)
+        value = _load_json(text, path) if path.endswith(".json") else load_entries(text, name=path)
     except BadFile as exc:
         found = of_error(exc, path, rule)
         return None, [msgspec.structs.replace(found, fix=exc.hint or _SYNTAX)]

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from builtin_harness import BODIES, PROBES, SKILLS, Rollout, renamed_text, request, tools
 
-from harness_cli.models.builtin.deciding import decide, reply_of
+from harness_cli.models.builtin.deciding import decide
+from harness_cli.models.builtin.moves import reply_of
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.vectors import open_vectors
 

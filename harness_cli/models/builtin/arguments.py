@@ -192,9 +192,10 @@ def _stands_for(name: str, description: str) -> str:
         (_REFERENCE, "reference"),
     )
     for text in (name.replace("_", " ") + " " + name, description):
-        for pattern, kind in kinds:
-            if pattern.search(text):
-                return kind
+        found = [kind for pattern, kind in kinds if pattern.search(text)]
+        if found:  # a limit of the budget is money; the position of an item says which item
+            second = found[:2] in (["limit", "money"], ["place", "reference"])
+            return found[1] if second else found[0]
     return "other"
 
 

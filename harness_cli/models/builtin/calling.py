@@ -2,13 +2,13 @@
 
 import re
 
-from harness_cli.models.builtin.arguments import takes
-from harness_cli.models.builtin.language import OBLIGATION, features
+from harness_cli.models.builtin.arguments import fill, needs_product, takes
+from harness_cli.models.builtin.language import OBLIGATION, THAT, THIS, features
 from harness_cli.models.builtin.mentions import mentions
 from harness_cli.models.builtin.routing import declining
 from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
-from harness_cli.models.builtin.situation import asked_for
+from harness_cli.models.builtin.situation import asked_for, lost
 from harness_cli.models.builtin.skilltext import Guide
 from harness_cli.models.builtin.wanting import Want
 
@@ -18,6 +18,15 @@ SLOTS_SHARE = 0.5
 """Weight of the share of a pattern's slots that a tool's text names, when tools are ranked."""
 TAKES_IT = 0.3
 """Added when a tool asks for just the products a comment names, taken off when it does not."""
+AT_ONCE = 0.5
+"""Where there is one round to act, a second tool is asked too from this share of the first's score
+on."""
+_SHOWS = re.compile(
+    r"\b(?:show|present|put|move|switch|chang)\w*\b[^.;]{0,60}\b(?:screen|link|room|viewers?)\b"
+    r"|展示|调整|切换",
+    re.IGNORECASE,
+)
+"""A tool that changes what viewers see."""
 
 
 def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> Ranking:
@@ -45,6 +54,41 @@ def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Simila
         for t in offers
     }
     return Ranking.of(scores)
+
+
+def at_once(want: Want, scene: Scene, similarity: Similarity) -> list[Offer]:
+    """The tools for a want before any skill is read: the nearest by its own definition, whatever it
+    does, and the next that looks something up.
+    """
+    if lost(want.comment, scene):
+        return []
+    ranking = rank_tools(want, [], scene, similarity)
+    if ranking.top < TOOL_FLOOR:  # none is near: those are that ask for what is pointed at
+        ranking = Ranking.of({n: s for n, s in ranking.scores if n in _taking(want, scene)})
+    floor = AT_ONCE * ranking.top
+    named = (t for n, s in ranking.scores if s >= floor and (t := scene.tool(n)))
+    near = [t for t in named if not fill(t, want.comment, scene, similarity).missing]
+    return [*near[:1], *[t for t in near[1:] if looks_up(t)][:1]]
+
+
+def looks_up(offer: Offer) -> bool:
+    """Whether a call changes nothing that viewers see."""
+    return _SHOWS.search(offer.description) is None
+
+
+def _taking(want: Want, scene: Scene) -> set[str]:
+    """The tools that ask for just the products a comment names or points at."""
+    meant = mentions(want.comment, scene)
+    points = meant.said or THIS.search(want.comment) or THAT.search(want.comment)
+    return {t.name for t in scene.tools if points and takes(t, len(meant.numbers))}
+
+
+def left_open(want: Want, guides: list[Guide], scene: Scene, similarity: Similarity) -> bool:
+    """Whether the nearest tool asks for a product and nothing says which one is meant."""
+    if mentions(want.comment, scene).numbers or not scene.goods.products:
+        return False
+    nearest = scene.tool(rank_tools(want, guides, scene, similarity).best or "")
+    return nearest is not None and needs_product(nearest)
 
 
 def _lines(tool: str, guides: list[Guide]) -> list[str]:

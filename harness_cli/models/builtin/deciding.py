@@ -1,44 +1,46 @@
 """One move: load skills, call tools, or reply, from one wire request and nothing else."""
 
 import itertools
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness_cli.models.builtin.arguments import fill, needs_product, takes_one_product
-from harness_cli.models.builtin.calling import TOOL_FLOOR, names_slots, obliged, rank_tools
+from harness_cli.models.builtin.calling import (
+    TOOL_FLOOR,
+    at_once,
+    left_open,
+    looks_up,
+    names_slots,
+    obliged,
+    rank_tools,
+)
 from harness_cli.models.builtin.composing import Composer
 from harness_cli.models.builtin.hearing import heard, spelt
 from harness_cli.models.builtin.language import clauses, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
+from harness_cli.models.builtin.moves import Move
 from harness_cli.models.builtin.objections import Demand, demand
 from harness_cli.models.builtin.reading import read
+from harness_cli.models.builtin.roles import asker, plain
 from harness_cli.models.builtin.routing import declines, route, sent_on
 from harness_cli.models.builtin.scene import Offer, Scene, Turn, Wire
 from harness_cli.models.builtin.similarity import Candidate, Similarity
-from harness_cli.models.builtin.situation import UNCLEAR, lost
+from harness_cli.models.builtin.situation import lost
 from harness_cli.models.builtin.skilltext import Guide, guide
 from harness_cli.models.builtin.wanting import Want, wants
 
-CLEAR_CASE = 0.4
-"""A skill is for asking back when its description has this share of the words for not knowing."""
 NEAR_TIE = 0.1
 """Two tools this close are both asked at once."""
 FURTHER = 0.6
 """When the nearest tool cannot be filled or did not tell, the next one is tried from this share."""
 FIRST_TRIES, SECOND_TRIES = 3, 2
 """How far down the list that goes, before and after a first call."""
+ONE_FOR_TOOLS = 3
+"""Rounds of a prompt that leaves one for tools, after the skill and before the reply: what would be
+tried next is asked at once."""
 MAX_CALLS = 6
 """Parallel calls of one round."""
-
-
-@dataclass(frozen=True)
-class Move:
-    """What the policy does: calls (name, arguments), or a text."""
-
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
-    text: str = ""
 
 
 @dataclass
@@ -56,13 +58,22 @@ class Mind:
         """The next move."""
         may_act = self.turn.rounds < self.scene.rounds - 1  # the last round is for the reply
         if may_act:
-            acted = self._obey() or self._load() or self._call()
+            acted = self._obey() or self._load() or self._call() or self._ask()
             if acted is not None:
-                return acted
+                return self._with_tools(acted)
         composer = Composer(
             self.scene, self.turn, self.guides, self.similarity, self.demand, self.seed
         )
         return Move(text=composer.reply(self._wants()))
+
+    def _with_tools(self, move: Move) -> Move:
+        """What is loaded, with tools beside it where the prompt leaves no round to read first."""
+        loads = self.scene.loader and {self.scene.loader.name}
+        if self.turn.rounds or self.scene.rounds != 2 or {n for n, _ in move.calls} != loads:
+            return move
+        near = ((t, w) for w in self._wants() for t in at_once(w, self.scene, self.similarity))
+        beside = self._calling(list(near))
+        return Move(calls=(*move.calls, *beside.calls)) if beside else move
 
     def _obey(self) -> Move | None:
         """What a message of the harness names: skills to load, tools to call."""
@@ -118,11 +129,21 @@ class Mind:
             return None
         if any(p.asks_back for g in self.guides for p in g.patterns):
             return None
-        candidates = [Candidate.of(n, t) for n, t in scene.skills.items()]
-        ranking = self.similarity.rank_wording(UNCLEAR, candidates)
-        return (
-            ranking.best if ranking.top >= CLEAR_CASE and ranking.best not in turn.loaded else None
-        )
+        return asker(scene, self.similarity, turn.loaded)
+
+    def _ask(self) -> Move | None:
+        """The same skill at last, when nothing says which product's fact is wanted.
+
+        Where its description says outright when to ask back, the comment was held against that.
+        """
+        turn, scene = self.turn, self.scene
+        if not 0 < len(turn.loaded) < 3 or plain(scene, self.similarity):
+            return None
+        asking = asker(scene, self.similarity, turn.loaded)
+        open_ = (w for w in self._wants() if left_open(w, self.guides, scene, self.similarity))
+        if asking is None or all(self._answered(w) for w in open_):
+            return None
+        return self._loading([asking])
 
     def _loading(self, skills: list[str]) -> Move | None:
         loader = self.scene.loader
@@ -166,7 +187,8 @@ class Mind:
         chosen = list(itertools.islice(fitting, 2))
         tied = len(chosen) == 2 and all(needs_product(t) for t in chosen)
         scores = [ranking.by_name[t.name] for t in chosen]
-        if not (tied and scores[0] - scores[1] < NEAR_TIE):
+        once = scene.rounds <= ONE_FOR_TOOLS and all(looks_up(t) for t in chosen)
+        if not (once or (tied and scores[0] - scores[1] < NEAR_TIE)):
             chosen = chosen[:1]
         return [*forced, *chosen]
 
@@ -254,28 +276,3 @@ def _bare(body: Wire, scene: Scene) -> str:
 
 _ONE_MOMENT = {"en": "One moment please, I am checking that.", "zh": "稍等一下哦，我确认一下。"}
 """All that can be said honestly where a prompt offers neither tools nor skills."""
-
-
-def reply_of(move: Move, body: Wire) -> Wire:
-    """A move as the body of a chat.completions answer."""
-    message: Wire = {"role": "assistant", "content": move.text or None}
-    if move.calls:
-        taken = len(body.get("messages") or [])
-        message["tool_calls"] = [
-            {
-                "id": f"call_{taken}_{index}",
-                "type": "function",
-                "function": {
-                    "name": name,
-                    "arguments": json.dumps(arguments, ensure_ascii=False, sort_keys=True),
-                },
-            }
-            for index, (name, arguments) in enumerate(move.calls)
-        ]
-    elif not move.text:
-        message["content"] = ""
-    finish = "tool_calls" if move.calls else "stop"
-    return {
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-    }

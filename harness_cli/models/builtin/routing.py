@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from harness_cli.models.builtin.language import clauses
 from harness_cli.models.builtin.mentions import mentions
+from harness_cli.models.builtin.roles import plain, shares
 from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for, cues, happenings, lost
@@ -16,6 +17,11 @@ BESIDE = 1.1
 """A skill of a kind that does not reply is loaded too when it leads the repliers by this factor."""
 LOST_SHARE = 0.4
 """What a comment that leaves its product open counts for beside that situation."""
+DOUBT = 0.8
+"""Where descriptions tell a situation in other words than its cue, a second skill is read from this
+share of the first one's score on,"""
+DOUBTED = 0.25, 1.0
+"""when that lies between these: above it is certain, below the second is as far off as it."""
 REROUTE = 0.3
 """A loaded skill's "do not use" line must be so much nearer to the comment than its uses."""
 
@@ -36,6 +42,8 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
     """The skills to load, the nearest first; at most one a comment's clause."""
     candidates = [Candidate.of(n, t) for n, t in scene.skills.items() if n not in without]
     chosen: dict[str, float] = {}
+    doubted: list[str] = []
+    outright = plain(scene, similarity)
     for comment in scene.comments or happenings(scene):
         whole = _with_cues(comment, scene, similarity, candidates)
         if whole.best is None:
@@ -48,7 +56,15 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
             near = ranking.top >= SECOND_SKILL * max(whole.top, 0.2)
             if ranking.best and near and ranking.margin() >= 0.1:
                 chosen.setdefault(ranking.best, ranking.top)
-    return sorted(chosen, key=lambda n: (-chosen[n], n))[:3]
+        doubted += [] if outright else _second(whole)
+    ordered = sorted(chosen, key=lambda n: (-chosen[n], n))
+    return list(dict.fromkeys([*ordered, *doubted]))[:3]
+
+
+def _second(ranking: Ranking) -> list[str]:
+    """The second skill where it is nearly as near as a first one of which little is certain."""
+    uncertain = DOUBTED[0] <= ranking.top < DOUBTED[1]
+    return [n for n, s in ranking.scores[1:2] if uncertain and s >= DOUBT * ranking.top]
 
 
 def _leaders(ranking: Ranking, scene: Scene) -> list[str]:
@@ -82,9 +98,9 @@ def _with_cues(
     share = LOST_SHARE if lost(comment, scene) else 1.0
     scores = {name: share * score for name, score in said.scores}
     for weight, cue in cues(comment, scene, similarity):
-        ranking = similarity.rank_wording(cue, candidates)
-        usual = sum(ranking.by_name.values()) / len(candidates)
-        for name, score in ranking.scores:
+        spoken = shares(cue, candidates, similarity)
+        usual = sum(spoken.values()) / len(candidates)
+        for name, score in spoken.items():
             more = weight * max(0.0, score - usual)
             scores[name] = round(scores.get(name, 0.0) + more, 4)
     return Ranking.of(scores)

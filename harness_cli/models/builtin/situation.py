@@ -28,6 +28,9 @@ SURE = 1.2
 
 UNCLEAR = "it is not clear which product is meant, context missing, ask back 不知道哪个商品 追问"
 CLEAR = "names a link number or a product, or points at the one being shown 链接 商品"
+COMPARING = "compare several products with each other 多个商品对比"
+SEVERAL = "several comments of many viewers at once 多条评论"
+CONFIGURED = "a configured FAQ entry answers the question 常见问题"
 _POINTING = re.compile(f"{THIS.pattern}|{THAT.pattern}", re.IGNORECASE)
 
 _EVENTS = (
@@ -49,11 +52,11 @@ def cues(comment: str, scene: Scene, similarity: Similarity) -> list[tuple[float
     found: list[tuple[float, str]] = []
     meant = mentions(comment, scene)
     if len(meant.said) > 1:
-        found.append((CUE, "compare several products with each other 多个商品对比"))
+        found.append((CUE, COMPARING))
     if len(scene.comments) > 1:
-        found.append((CUE, "several comments of many viewers at once 多条评论"))
+        found.append((CUE, SEVERAL))
     if asked_before(comment, scene, similarity):
-        found.append((CUE, "a configured FAQ entry answers the question 常见问题"))
+        found.append((CUE, CONFIGURED))
     if lost(comment, scene):
         found.append((SURE, UNCLEAR))
     elif meant.said or (meant.pointed is not None and _POINTING.search(comment)):

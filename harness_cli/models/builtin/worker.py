@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from harness_cli.models.builtin.deciding import decide, reply_of
+from harness_cli.models.builtin.deciding import decide
+from harness_cli.models.builtin.moves import reply_of
 from harness_cli.models.builtin.similarity import Similarity
 from harness_cli.models.builtin.vectors import open_vectors
 
