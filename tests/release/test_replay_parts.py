@@ -28,7 +28,13 @@ def three(monkeypatch):
     monkeypatch.setattr(replay_parts, "LEAST", 1)
 
 
-@pytest.mark.usefixtures("three")
+@pytest.fixture
+def alone(monkeypatch):
+    """Whatever threads other tests of this process left."""
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+
+@pytest.mark.usefixtures("three", "alone")
 def test_every_rollout_is_looked_at_once_and_in_order_by_a_process_a_stretch():
     made = in_parts(TODO, look)
     assert [at for part in made for at in part.places] == list(range(10))
@@ -53,7 +59,7 @@ def test_beside_threads_none_is_started():
         thread.join()
 
 
-@pytest.mark.usefixtures("three")
+@pytest.mark.usefixtures("three", "alone")
 def test_what_a_process_that_was_killed_left_is_done_here():
     here = os.getpid()
 
@@ -67,7 +73,7 @@ def test_what_a_process_that_was_killed_left_is_done_here():
     assert made[-1].by == here
 
 
-@pytest.mark.usefixtures("three")
+@pytest.mark.usefixtures("three", "alone")
 @pytest.mark.parametrize("bad", [0, 5, 9])
 def test_an_error_of_any_stretch_is_raised_and_no_process_is_left(bad):
     def refuses(stretch) -> Seen:
