@@ -226,9 +226,9 @@ def test_an_unknown_field_of_a_stage_names_the_arm(study):
 
 def test_families_hold_what_an_arm_starts_from_and_who_teaches_it(study):
     *alone, sft, hsa = sorted(families(study.arms), key=len)
-    assert alone == [("sft-200",), ("hsa-200",)]
+    assert alone == [("sft-100",), ("hsa-100",)]
     assert set(sft) == {"sft", "sft-opd", "sft-opd-rl", "sft-rl", "sft-hrl"}
-    assert set(hsa) == {arm.name for arm in study.arms} - {*sft, "sft-200", "hsa-200"}
+    assert set(hsa) == {arm.name for arm in study.arms} - {*sft, "sft-100", "hsa-100"}
     a, b, c = (Arm(name=n, start="base", stage="sft") for n in "abc")
     assert families([a, b, c]) == [("a",), ("b",), ("c",)]
     taught = msgspec.structs.replace(c, teacher="a")
