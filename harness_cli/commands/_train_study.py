@@ -116,8 +116,9 @@ def page(
         f"Seeds {seeds}. {len(times)} jobs took {jobs:.1f} minutes of wall time, one by one "
         f"({cpu:.1f} of CPU), measuring {scoring:.1f} ({scoring_cpu:.1f})."
     )
-    if curve is not None and curve.is_file():
-        last = msgspec.json.decode(curve.read_bytes().splitlines()[-1])
+    measured = curve.read_bytes().splitlines() if curve is not None and curve.is_file() else []
+    if measured:  # a base of few steps has no point yet
+        last = msgspec.json.decode(measured[-1])
         minutes = last["cpu_s"] / 60
         parts.append(
             f"The base read {last['tokens'] / 1e6:.1f} M tokens in {last['step']} steps, "
