@@ -92,6 +92,9 @@ def test_the_command_trains_measures_and_prints_its_tables(first, home):
         ]
     rows = (folder / "project" / "train" / "two.jsonl").read_text().splitlines()
     assert [json.loads(row)["id"].count("+") for row in rows] == [1] * 6
+    curves = json.loads((home / "out" / "curves.json").read_bytes())
+    assert curves["sft"]["5"]["step"] == [1]
+    assert len(curves["sft"]["5"]["loss"]) == 1
     assert "not run" in (home / "out" / "tables.md").read_text()
     assert {t["arm"] for t in json.loads((home / "out" / "times.json").read_bytes())} == {
         "base",
