@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import msgspec
@@ -43,6 +44,8 @@ def cores(monkeypatch):
 
     def have(n, least=1):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n)))
+        # Whatever threads other tests of this process left.
+        monkeypatch.setattr(threading, "active_count", lambda: 1)
         monkeypatch.setattr(score_parts, "LEAST", least)
 
     return have
