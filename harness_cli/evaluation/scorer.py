@@ -31,8 +31,6 @@ class OldResult(msgspec.Struct, frozen=True):
 
     trajectory_sha256: str = ""
     assertions: tuple[AssertionResult, ...] = ()
-    reply: str = ""
-    """Not taken over: equal ones are best looked at one after another."""
 
 
 class OldItem(msgspec.Struct, frozen=True):
@@ -43,8 +41,7 @@ class OldItem(msgspec.Struct, frozen=True):
     repeat: int = 0
 
 
-old_item = msgspec.json.Decoder(OldItem).decode
-"""Of an item record's JSON."""
+_old_item = msgspec.json.Decoder(OldItem).decode
 _verdict = msgspec.json.Decoder(VerdictRecord).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -133,7 +130,7 @@ class Scorer:
 
     def score(self, record: bytes) -> None:
         """One item record, its trajectory and verdict being known."""
-        old = old_item(record)
+        old = _old_item(record)
         key = (old.item, old.repeat)
         data = self.trajectories.pop(key, None)
         if data is None and self._part:
