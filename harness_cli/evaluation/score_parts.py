@@ -8,11 +8,12 @@ Children work from the moment they are started: what they made counts once it is
 
 import io
 import mmap
-import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -40,55 +41,41 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Made).decode
 
 
+@dataclass(frozen=True, slots=True)
 class Parts:
-    """Children that score the parts of a journal; leaving the context ends and forgets them."""
+    """Children that score the parts of a journal."""
 
-    def __init__(self, journal: Path, window: Callable[[], Window], count: int) -> None:
-        self._added_up = window().repeats == 1
-        self._bounds = ranges(journal, count)
-        self._stack = ExitStack()
-        name = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="harness-parts-"))
-        self._folder = Path(name)
-        self._children = self._stack.enter_context(Children())
-        for number, (start, end) in enumerate(self._bounds):
-            last, target = number == len(self._bounds) - 1, self._folder / str(number)
-            self._children.start(partial(_score, journal, start, end, last, target, window))
-
-    def __enter__(self) -> "Parts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    children: Children
+    folder: Path
+    count: int
+    added_up: bool
 
     def join(self, scorer: Scorer) -> bool:
         """Wait, and have `scorer` hold what all of them made; False, with nothing done, where one
         failed."""
-        done = all(self._children.wait())
+        done = all(self.children.wait())
         if done:
-            _join(scorer, self._folder, len(self._bounds), added_up=self._added_up)
+            _join(scorer, self.folder, self.count, added_up=self.added_up)
         return done
 
 
-def start_parts(journal: Path, window: Callable[[], Window]) -> Parts | None:
+@contextmanager
+def parts_of(journal: Path, window: Callable[[], Window]) -> Iterator[Parts | None]:
     """Children at work on a journal; None where it is small or there is one core.
 
     `window` gives each child the items from the start; a sealed split has been opened before.
+    Leaving the context ends and forgets them.
     """
     count = worth(journal.stat().st_size, LEAST)
-    return Parts(journal, window, count) if count > 1 else None
-
-
-def score_in_parts(journal: Path, scorer: Scorer, window: Callable[[], Window]) -> bool:
-    """Have children score a journal into `scorer`, and add up what each of them scored.
-
-    False, with nothing done, where the journal is small, there is one core, or a child failed.
-    """
-    window().peek()  # so that a sealed split is opened, and logged, once
-    parts = start_parts(journal, window)
-    if parts is None:
-        return False
-    with parts:
-        return parts.join(scorer)
+    if count < 2:
+        yield None
+        return
+    bounds = ranges(journal, count)
+    with TemporaryDirectory(prefix="harness-parts-") as name, Children() as children:
+        for number, (start, end) in enumerate(bounds):
+            last, target = number == len(bounds) - 1, Path(name, str(number))
+            children.start(partial(_score, journal, start, end, last, target, window))
+        yield Parts(children, Path(name), len(bounds), added_up=window().repeats == 1)
 
 
 def _score(

@@ -71,12 +71,6 @@ class Window:
             self.waiting[item.id] = item
         return self.waiting[item_id]
 
-    def peek(self) -> None:
-        """Read on by one item."""
-        item = next(self.source, None)
-        if item is not None:
-            self.waiting[item.id] = item
-
     def done(self, item_id: str) -> None:
         """One rollout of it ended well; after the last one it is let go."""
         left = self.left.get(item_id, self.repeats) - 1

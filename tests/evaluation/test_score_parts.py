@@ -23,7 +23,7 @@ from harness_cli.evaluation import score_parts
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.part_sums import whole_of
 from harness_cli.evaluation.rescore import rescore
-from harness_cli.evaluation.score_parts import score_in_parts
+from harness_cli.evaluation.score_parts import parts_of
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.store.journal import data_of, line_of, ranges, scan
 from harness_cli.store.project import Project
@@ -49,6 +49,12 @@ def cores(monkeypatch):
         monkeypatch.setattr(score_parts, "LEAST", least)
 
     return have
+
+
+def score_in_parts(journal, scorer, window):
+    """Whether children scored a journal into `scorer`."""
+    with parts_of(journal, window) as parts:
+        return parts is not None and parts.join(scorer)
 
 
 def journal_of(root):
