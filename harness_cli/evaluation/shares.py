@@ -1,4 +1,4 @@
-"""`--arm NAME=SHARE`: who gets how much of [0, 1)."""
+"""`NAME=SHARE` options: who gets how much of [0, 1)."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,7 @@ from harness_cli.stats.online import checked_shares
 
 def parse_arms(words: Sequence[str]) -> dict[str, float]:
     """Arm → share, in the order given. Raises `UsageError` naming the word that is wrong."""
-    shares: dict[str, float] = {}
-    for word in words:
-        name, mark, number = word.rpartition("=")
-        name = name.strip()
-        if not mark or not name:
-            raise UsageError(f"--arm {word}: no share", hint="--arm control=0.9")
-        if name in shares:
-            raise UsageError(f"--arm {word}: the arm `{name}` is named twice")
-        shares[name] = _share(word, number)
+    shares = parse_shares(words, option="--arm", example="control=0.9")
     try:
         checked_shares(shares)
     except ValueError as exc:
@@ -28,13 +20,24 @@ def parse_arms(words: Sequence[str]) -> dict[str, float]:
     return shares
 
 
-def _share(word: str, number: str) -> float:
-    try:
-        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        share = math.nan
-    if not 0 < share <= 1:
-        raise UsageError(
-            f"--arm {word}: `{number}` is no share above 0 and up to 1", hint="--arm control=0.9"
-        )
-    return share
+def parse_shares(words: Sequence[str], *, option: str, example: str) -> dict[str, float]:
+    """Name → share, up to 1 or in percent. Raises `UsageError` naming the word that is wrong."""
+    shares: dict[str, float] = {}
+    for word in words:
+        name, mark, number = word.rpartition("=")
+        name = name.strip()
+        if not mark or not name:
+            raise UsageError(f"{option} {word}: no share", hint=f"{option} {example}")
+        if name in shares:
+            raise UsageError(f"{option} {word}: `{name}` is named twice")
+        try:
+            share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+        except ValueError:
+            share = math.nan
+        if not 0 < share <= 1:
+            raise UsageError(
+                f"{option} {word}: `{number}` is no share above 0 and up to 1",
+                hint=f"{option} {example}",
+            )
+        shares[name] = share
+    return shares
