@@ -246,6 +246,8 @@ def by_hand(
         )
     proposal = edit_by_hand(project, lambda folder: _must_edit(folder), by=by, judge=judge)
     if proposal is None:
+        if as_json:
+            emit_json({"applied": None, "why": "nothing was changed"})
         note("nothing was changed")
         return
     finish(

@@ -332,10 +332,13 @@ def test_edits_by_hand(shop, tmp_path):
     git(shop.root, "branch", "-D", branch)
     nothing = harness(shop, "edit", "--by-hand", EDITOR="true", VISUAL="")
     assert (nothing.returncode, "nothing was changed" in nothing.stderr) == (0, True)
+    nothing = harness(shop, "edit", "--by-hand", "--json", EDITOR="true", VISUAL="")
+    assert json.loads(nothing.stdout)["applied"] is None
     failed = harness(shop, "edit", "--by-hand", EDITOR="false", VISUAL="")
     assert failed.returncode == 2
-    missing = harness(shop, "edit", "--by-hand", EDITOR="no-such-editor", VISUAL="")
-    assert "does not start" in missing.stderr
+    for editor in ("no-such-editor", "'no-such editor", "no-such-editor 'a"):
+        missing = harness(shop, "edit", "--by-hand", EDITOR=editor, VISUAL="")
+        assert (missing.returncode, "does not start" in missing.stderr) == (2, True)
 
 
 def test_an_evalset_that_changed_since_the_run_is_said_and_survived(shop):
