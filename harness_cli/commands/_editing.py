@@ -1,7 +1,6 @@
 """What `harness edit` does with its options: propose, show, review, apply."""
 
 import asyncio
-import getpass
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from harness_cli.harness.revisions import LATEST
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Case, Proposal
 from harness_cli.store.project import Project
+from harness_cli.store.state import user_name
 
 
 def propose(
@@ -104,7 +104,7 @@ def review_at_terminal(
     if files is None:
         raise UsageError(f"the base of `{proposal.id}` is not in this repository")
     cases = _cases(project, proposal)
-    reviewer = by or getpass.getuser()
+    reviewer = by or user_name()
     if eyes := second_eyes(project):
         line(f"Note: {eyes}.")
 
