@@ -65,6 +65,8 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
 def _talk(comment: str, ranking: Ranking, scene: Scene, similarity: Similarity) -> list[str]:
     """The skill for talk, when the host is asked about themselves: what such a question shares with
     another description ("where do you come from", "where is my parcel") it shares by chance.
+
+    As with doubt, only where no description tells outright when to ask back: else words decide.
     """
     if not PERSONAL.search(comment) or mentions(comment, scene).said:
         return []
