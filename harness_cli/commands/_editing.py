@@ -18,7 +18,7 @@ from harness_cli.evolution.review import accept_by_script, keep, pending, second
 from harness_cli.evolution.session import (
     Examined,
     choose_run,
-    diagnose_run,
+    diagnosis_of,
     examine,
     ground_of,
     proposal_path,
@@ -43,7 +43,7 @@ def propose(
     seen = examine(project, choose_run(project, run))
     for words in seen.notes:
         note(f"note: {words}")
-    diagnosis = read_diagnosis(seen.run) or diagnose_run(project, seen)
+    diagnosis = diagnosis_of(project, seen)
     ground = ground_of(seen, diagnosis)
     say = (lambda _: None) if quiet else note
     made = asyncio.run(make_proposal(project, seen, ground, policy=policy, trials=trials, say=say))
