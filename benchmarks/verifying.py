@@ -14,10 +14,10 @@ of the walls, which is the goal's time, and of the CPU seconds of all processes.
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
-import traceback
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -199,18 +199,14 @@ def read_archive(path: Path) -> None:
 
 def spent(work: Callable[[], None]) -> tuple[float, float]:
     """Wall and CPU seconds of a copy of this process that does it, its children among them."""
-    began = time.perf_counter()
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException:  # noqa: BLE001  said here: the copy ends without a word
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status, used = os.wait4(child, 0)
-    if status:
-        raise RuntimeError("a turn failed")
-    return time.perf_counter() - began, used.ru_utime + used.ru_stime
+    from harness_cli.store.children import Children
+
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    with Children() as children:
+        children.start(work)
+        done = children.wait() == [True]
+    wall, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if not done:
+        work()  # so that its error is raised
+        raise RuntimeError("a turn failed, and did not when it was done again")
+    return wall, used.ru_utime - before.ru_utime + used.ru_stime - before.ru_stime

@@ -128,7 +128,7 @@ def report_bug(exc: Exception) -> None:
     sys.stderr.write(text)
     try:
         kept = f"the file {write_bug_report(text)}"
-    except OSError:
+    except (OSError, HarnessError):
         kept = "the lines above"
     sys.stderr.write(f"\nerror: a bug in harness: {type(exc).__name__}\n")
     sys.stderr.write(f"\nhint: please report it with {kept}\n")

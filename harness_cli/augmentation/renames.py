@@ -66,17 +66,19 @@ def tool_files(draft: Draft) -> dict[str, str]:
     return {path[6:-5]: path for path in found if path not in SILENT}
 
 
-def locked_tools(draft: Draft) -> dict[str, dict[str, Any]]:
-    """Tool of an MCP server → its definition, less those that a file of the harness stands for."""
-    return {name: msgspec.json.decode(tool) for name, tool in _not_stood_for(draft)}
+def tool_names(draft: Draft) -> list[str]:
+    """Every tool that the harness offers, of its own and of MCP servers."""
+    return sorted({*tool_files(draft), *_locked_tools(draft)})
 
 
-def _not_stood_for(draft: Draft) -> list[tuple[str, bytes]]:
-    """The same with the definitions as JSON."""
+def _locked_tools(draft: Draft) -> dict[str, bytes]:
+    """Tool of an MCP server → its definition as JSON, less those that a file of the harness stands
+    for."""
     if LOCK not in draft.files:
-        return []
+        return {}
     standing = {_stood_for(draft.files[path].data) for path in tool_files(draft).values()}
-    return [(n, tool) for n, tool in _locked(draft.files[LOCK].data) if n not in standing]
+    locked = _locked(draft.files[LOCK].data)
+    return {name: tool for name, tool in locked if name not in standing}
 
 
 @lru_cache(maxsize=1024)
@@ -94,7 +96,7 @@ def tool_data(draft: Draft, name: str) -> dict[str, Any]:
     path = f"tools/{name}.yaml"
     if path in draft.files:
         return dict(draft.data(path))
-    return msgspec.json.decode(dict(_not_stood_for(draft))[name], type=dict[str, Any])
+    return msgspec.json.decode(_locked_tools(draft)[name], type=dict[str, Any])
 
 
 @lru_cache(maxsize=8)
@@ -146,7 +148,7 @@ def _named_file(draft: Draft, old: str, new: str, name: str) -> Draft:
 def _hook_settings(draft: Draft, skills: Names, tools: Names) -> Draft:
     """Names in the lists of hooks, and in the patterns that choose the tools they watch."""
     changed: dict[str, str | None] = {}
-    known = {*tool_files(draft), *(name for name, _ in _not_stood_for(draft))}
+    known = tool_names(draft)
     for path, text in draft.texts("hooks/", ext=".yaml").items():
         if not _settable(text, skills, tools):
             continue
@@ -179,13 +181,13 @@ def _settings(check: dict[str, Any], skills: Names, tools: Names) -> None:
         check["with"] = {**given, supposed: [tools["refuse"]]}
 
 
-def _patterns(patterns: list[str], tools: Names, known: set[str]) -> list[str]:
+def _patterns(patterns: list[str], tools: Names, known: list[str]) -> list[str]:
     """Patterns of tool names; one that no longer fits a renamed tool gets its name beside it, and
     one that fits no tool any more gives way to the names."""
     now = [tools.get(name, name) for name in known]
     found: list[str] = []
     for pattern in patterns:
-        watched = [tools.get(n, n) for n in sorted(known) if fnmatchcase(n, pattern)]
+        watched = [tools.get(n, n) for n in known if fnmatchcase(n, pattern)]
         if pattern == "*" or any(fnmatchcase(name, pattern) for name in now):
             found.append(pattern)
         found += [name for name in watched if not fnmatchcase(name, pattern)]

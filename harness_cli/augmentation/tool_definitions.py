@@ -12,7 +12,7 @@ import msgspec
 
 from harness_cli.augmentation.draft import Draft, allowed, yaml_text
 from harness_cli.augmentation.naming import renamed
-from harness_cli.augmentation.renames import locked_tools, tool_data, tool_files, with_names
+from harness_cli.augmentation.renames import tool_data, tool_names, with_names
 from harness_cli.augmentation.reworded import described, reworded
 from harness_cli.augmentation.tables import Named, tool_table
 from harness_cli.records.augmentation import Dimension
@@ -20,7 +20,7 @@ from harness_cli.records.augmentation import Dimension
 
 def vary(draft: Draft, draw: Random, dimension: Dimension) -> Draft:
     """The draft with other tool definitions."""
-    names = sorted({*tool_files(draft), *locked_tools(draft)})
+    names = tool_names(draft)
     draft = _rewritten(draft, names, draw, dimension)
     new: dict[str, str] = {}
     parameters: dict[str, dict[str, str]] = {}

@@ -1,7 +1,6 @@
 """What `harness edit` does with its options: propose, show, review, apply."""
 
 import asyncio
-import getpass
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from harness_cli.evolution.review import accept_by_script, keep, pending, second
 from harness_cli.evolution.session import (
     Examined,
     choose_run,
-    diagnose_run,
+    diagnosis_of,
     examine,
     ground_of,
     proposal_path,
@@ -31,6 +30,7 @@ from harness_cli.harness.revisions import LATEST
 from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Case, Proposal
 from harness_cli.store.project import Project
+from harness_cli.store.state import user_name
 
 
 def propose(
@@ -43,7 +43,7 @@ def propose(
     seen = examine(project, choose_run(project, run))
     for words in seen.notes:
         note(f"note: {words}")
-    diagnosis = read_diagnosis(seen.run) or diagnose_run(project, seen)
+    diagnosis = diagnosis_of(project, seen)
     ground = ground_of(seen, diagnosis)
     say = (lambda _: None) if quiet else note
     made = asyncio.run(make_proposal(project, seen, ground, policy=policy, trials=trials, say=say))
@@ -104,7 +104,7 @@ def review_at_terminal(
     if files is None:
         raise UsageError(f"the base of `{proposal.id}` is not in this repository")
     cases = _cases(project, proposal)
-    reviewer = by or getpass.getuser()
+    reviewer = by or user_name()
     if eyes := second_eyes(project):
         line(f"Note: {eyes}.")
 
@@ -246,6 +246,8 @@ def by_hand(
         )
     proposal = edit_by_hand(project, lambda folder: _must_edit(folder), by=by, judge=judge)
     if proposal is None:
+        if as_json:
+            emit_json({"applied": None, "why": "nothing was changed"})
         note("nothing was changed")
         return
     finish(

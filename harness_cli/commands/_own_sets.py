@@ -60,31 +60,13 @@ def split(
     """
     from harness_cli.commands._show import emit_json, line
     from harness_cli.evaluation.own_set import deal_out
+    from harness_cli.evaluation.shares import parse_shares
     from harness_cli.store.project import Project
 
-    header = deal_out(Project.find(directory), name, _shares(share), seed=seed)
+    shares = parse_shares(share, option="--share", example="dev=0.3 --share test=0.7")
+    header = deal_out(Project.find(directory), name, shares, seed=seed)
     if as_json:
         emit_json({"evalset": name, "splits": header.splits})
     elif not quiet:
         shown = ", ".join(f"{split} {n}" for split, n in header.splits.items())
         line(f"{name}: {shown}; next: `harness evalset seal {name} SPLIT`")
-
-
-def _shares(given: list[str]) -> dict[str, float]:
-    """`dev=0.3` and the like. Raises `UsageError` for anything else and for a split twice."""
-    from harness_cli.errors import UsageError
-
-    found: dict[str, float] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not name.strip() or not 0 < number <= 1 or name.strip() in found:
-            raise UsageError(
-                f"`{text}` is no share of a split, or the second one of it",
-                hint="--share dev=0.3 --share test=0.7",
-            )
-        found[name.strip()] = number
-    return found

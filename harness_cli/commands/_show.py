@@ -1,6 +1,6 @@
 """Output: data to stdout, everything else to stderr; JSON alone when asked for.
 
-The tables are rich's, without colour when NO_COLOR is set or stdout is no terminal.
+The tables are rich's, without colour or bold type when NO_COLOR is set or stdout is no terminal.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -105,7 +105,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str =
     for row in filled:
         made.add_row(*(Text(c) for c in row))
     width = None if sys.stdout.isatty() else 200
-    console = Console(width=width, no_color=not colour(), highlight=False)
+    styled: Literal["auto"] | None = "auto" if colour() else None
+    console = Console(width=width, color_system=styled, highlight=False)
     with console.capture() as captured:
         console.print(made)
     # rich pads every line to the table's width; a pager or a diff should not see that.

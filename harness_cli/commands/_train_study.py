@@ -14,6 +14,7 @@ from harness_cli.errors import HarnessError
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.study import ArmScore, ArmTime, Study
 from harness_cli.training.study.checked import check_chosen, check_study
+from harness_cli.training.study.curves import Curve, curves_of
 from harness_cli.training.study.families import Unit, units
 from harness_cli.training.study.tables import MadeTable, make_tables, markdown
 
@@ -60,9 +61,11 @@ def train_study(
     lines = list(all_scores(ground.folder, study.seeds))
     times = [t for s in (0, *study.seeds) for t in times_of(ground.folder, s).read(ArmTime)]
     tables = make_tables(study, lines)
-    text = page(study, tables, times, lines, curve=ground.project.root / ground.base / CURVE)
+    base_curve = ground.project.root / ground.base / CURVE
+    text = page(study, tables, times, lines, curve=base_curve)
     if output is not None:
-        write_results(output, text, tables, times, lines)
+        curves = curves_of(study, ground.project.root, base_curve)
+        write_results(output, text, tables, times, lines, curves)
     if as_json:
         emit_json({"study": study.name, "tables": msgspec.to_builtins(tables)})
     else:
@@ -116,8 +119,9 @@ def page(
         f"Seeds {seeds}. {len(times)} jobs took {jobs:.1f} minutes of wall time, one by one "
         f"({cpu:.1f} of CPU), measuring {scoring:.1f} ({scoring_cpu:.1f})."
     )
-    if curve is not None and curve.is_file():
-        last = msgspec.json.decode(curve.read_bytes().splitlines()[-1])
+    measured = curve.read_bytes().splitlines() if curve is not None and curve.is_file() else []
+    if measured:  # a base of few steps has no point yet
+        last = msgspec.json.decode(measured[-1])
         minutes = last["cpu_s"] / 60
         parts.append(
             f"The base read {last['tokens'] / 1e6:.1f} M tokens in {last['step']} steps, "
@@ -149,14 +153,16 @@ def write_results(
     tables: Sequence[MadeTable],
     times: Sequence[ArmTime],
     lines: Sequence[ArmScore],
+    curves: dict[str, dict[int, Curve]],
 ) -> None:
-    """`tables.md`, `tables.json`, `times.json` and `scores.json` (means alone) in a folder."""
+    """`tables.md`, `tables.json`, `times.json`, `curves.json` and `scores.json` (means alone)."""
     from harness_cli.records.canonical import write_atomic, write_json
 
     output.mkdir(parents=True, exist_ok=True)
     write_atomic(output / "tables.md", (text + "\n").encode())
     write_json(output / "tables.json", tables)
     write_json(output / "times.json", times)
+    write_json(output / "curves.json", curves)
     means = [
         {
             "arm": s.arm,

@@ -47,7 +47,7 @@ def assign(
     from harness_cli.commands._show import emit_json, note
     from harness_cli.errors import UsageError
     from harness_cli.evaluation.ab.assigning import write_assigned
-    from harness_cli.evaluation.ab.shares import parse_arms
+    from harness_cli.evaluation.shares import parse_arms
 
     shares = parse_arms(arm or ())
     if not shares:
@@ -92,8 +92,8 @@ def report(
     """
     from harness_cli.commands._show import emit_json
     from harness_cli.evaluation.ab.report import ab_report
-    from harness_cli.evaluation.ab.shares import parse_arms
     from harness_cli.evaluation.ab.users import read_users
+    from harness_cli.evaluation.shares import parse_arms
 
     shares = parse_arms(arm or ())
     users = read_users(

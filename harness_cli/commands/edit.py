@@ -67,13 +67,12 @@ def edit(
     quiet: Quiet = False,
 ) -> None:
     """Propose, review, apply."""
-    import getpass
-
     from harness_cli.commands import _editing as editing
     from harness_cli.commands._show import emit_json, line, note
     from harness_cli.errors import UsageError
     from harness_cli.records.counting import counted
     from harness_cli.store.project import Project
+    from harness_cli.store.state import user_name
 
     if trials and (judge is not None or by_hand):
         raise UsageError(
@@ -85,7 +84,7 @@ def edit(
     if by_hand:
         editing.by_hand(
             project,
-            by=by or getpass.getuser(),
+            by=by or user_name(),
             allow_code=allow_code,
             judge=folder,
             as_json=as_json,

@@ -14,7 +14,7 @@ from harness_cli.commands._completing import (
     split_names,
     words,
 )
-from harness_cli.commands._options import HERE, Folder, Json, Quiet, within
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, target, within
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -133,7 +133,7 @@ def run(
         evalsets or [],
         options,
         aa=aa,
-        junit_file=within(directory, junit),
+        junit_file=target(directory, junit),
         as_json=as_json,
         quiet=quiet,
     )

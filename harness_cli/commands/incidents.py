@@ -1,5 +1,6 @@
 """`harness incidents`: guardrail hits, retries, fallbacks, suppressed replies by version."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,8 @@ def incidents(
     named = [path for one in logs or () if (path := within(directory, one))]
     if named and (run or evalset):
         raise UsageError("serving logs or evaluation runs, not both")
+    if most is not None and math.isnan(most):
+        raise UsageError("--max-per-100 takes a number, not `nan`")
     span = span_of(since, until, datetime.now(UTC))
     found = _found(project, named, run, evalset, span, axes(by))
     show(found, as_json=as_json, quiet=quiet)

@@ -126,7 +126,6 @@ def calibrate(
     Votes that were given are kept: after a budget (exit 13) or ^C (130) the same command goes on.
     """
     import asyncio
-    import getpass
 
     from harness_cli.commands import _judging as judging
     from harness_cli.commands._show import emit_json, note
@@ -139,6 +138,7 @@ def calibrate(
     from harness_cli.judges.label_file import read_label_file
     from harness_cli.records.canonical import write_json
     from harness_cli.store.project import Project
+    from harness_cli.store.state import user_name
 
     project = Project.find(directory)
     name = judging.chosen(project, judge)
@@ -156,7 +156,7 @@ def calibrate(
     measured = asyncio.run(calibrating.measure_judge(project, name, found, bounds=bounds))
     if bounds.spending.calls and not (quiet or as_json):
         note(f"asked: {spent_words(bounds.spending)}")
-    record = calibrating.record_of(measured, at=now(), by=by or getpass.getuser())
+    record = calibrating.record_of(measured, at=now(), by=by or user_name())
     path = calibrating.record_path(project, name)
     if not dry_run:
         judged.keep(project, name, judged.diagnose_judge(measured))

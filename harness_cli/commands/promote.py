@@ -7,7 +7,7 @@ import typer
 
 from harness_cli.commands._completing import channel_names, run_ids
 from harness_cli.commands._groups import DEFAULT, DefaultGroup
-from harness_cli.commands._options import HERE, Folder, Json, Quiet, Waits
+from harness_cli.commands._options import HERE, Folder, Json, Quiet, Waits, target
 
 app = typer.Typer(
     cls=DefaultGroup, rich_markup_mode=None, help="Gates, approvals, manifest, channel switch."
@@ -76,7 +76,7 @@ def promote(
     from harness_cli.release.session import Wish, run_promotion
     from harness_cli.store.project import Project
 
-    project = Project.find(directory)
+    project, junit = Project.find(directory), target(directory, junit)
     if plan and not (run or approve) and nothing_run(project):
         show(asyncio.run(first_plan(project)), as_json=as_json, quiet=quiet)
         return
@@ -98,7 +98,7 @@ def promote(
         return
     step_summary(markdown(done))
     if junit is not None:
-        write_junit(directory / junit, done)
+        write_junit(junit, done)
     show(done, as_json=as_json, quiet=quiet)
     if done.exit_code and not plan:
         raise typer.Exit(done.exit_code)

@@ -31,7 +31,8 @@ ENVIRONMENT = {
     "HARNESS_POLICY, _CHANNEL, _RUNS, _GATES, _HARNESS, _EVALSETS, _MANIFESTS": (
         "In place of that setting of `harness.yaml`."
     ),
-    "NO_COLOR, TERM=dumb": "No colour; no bar and no escape code at all.",
+    "NO_COLOR": "Neither colour nor bold type.",
+    "TERM=dumb": "Nor a bar: no escape code at all.",
     "GITHUB_STEP_SUMMARY": "`eval`, `compare` and `promote` append their tables as Markdown.",
     "VISUAL, EDITOR": "What `edit --by-hand` and `e` in a review open.",
     "XDG_STATE_HOME": "Where caches and bug reports lie, in `harness/`.",

@@ -23,13 +23,7 @@ from harness_cli.evaluation.agents import open_agent
 from harness_cli.evaluation.gate import Gate
 from harness_cli.evaluation.interrupts import interrupts
 from harness_cli.evaluation.judging import check_prices
-from harness_cli.evaluation.plan import (
-    EvalOptions,
-    Plan,
-    keep_uncommitted,
-    resolve,
-    run_config,
-)
+from harness_cli.evaluation.plan import EvalOptions, Plan, keep_uncommitted, resolve, run_config
 from harness_cli.evaluation.progress import Observe, Progress
 from harness_cli.evaluation.responses import Responses
 from harness_cli.evaluation.resume import Standing, read_standing, refuse_difference
@@ -62,7 +56,9 @@ class Outcome:
         """Raise `Interrupted`, `BudgetReached` or `HarnessError` unless the run is complete."""
         if self.report.status == "complete":
             return
-        hint = f"go on with `harness eval --resume {self.run.id}`"
+        source = self.report.run.rescored_of
+        hint = f"go on with `harness eval --resume {source or self.run.id}`"
+        hint += f", then --rescore {source}" if source else ""
         left = f"{self.report.counts['missing']} of {self.report.planned} are missing"
         if self.report.status == "interrupted":
             raise Interrupted(f"interrupted: {left}", hint=hint)

@@ -1,5 +1,6 @@
 """What may still be asked: budgets and the stop signal, checked before every model call."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -23,6 +24,12 @@ class Budget:
     cost: float | None = None
     tokens: int | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse `nan`: it bounds nothing."""
+        for name in ("cost", "seconds"):
+            if (bound := getattr(self, name)) is not None and math.isnan(bound):
+                raise UsageError(f"a budget of {name} is a number, not `nan`")
 
     def check(self, policy: str, price: Price | None, *, free: bool) -> None:
         """Refuse a bound on money that nobody could hold."""

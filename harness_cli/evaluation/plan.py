@@ -17,6 +17,7 @@ from harness_cli.evaluation.evalsets import Evalset, load_evalset, tool_names
 from harness_cli.evaluation.gate import Budget
 from harness_cli.evaluation.imports.imported import RECORDED
 from harness_cli.evaluation.repeats import check_need
+from harness_cli.evaluation.resume import refuse_other_source
 from harness_cli.evaluation.under_map import map_beside, under
 from harness_cli.harness.load import harness_files, is_harness, load_state, state_from_files
 from harness_cli.harness.roles import role_rows
@@ -26,7 +27,7 @@ from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import JudgeConfig, PolicyConfig
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import EvalsetHeader
-from harness_cli.records.run import RunConfig
+from harness_cli.records.run import RESPONSES, RunConfig
 from harness_cli.store.locks import IfLocked
 from harness_cli.store.project import Project
 from harness_cli.store.repo import Repo
@@ -34,8 +35,6 @@ from harness_cli.store.runs import RunFolder
 
 RUN_REFS = "refs/harness/runs/"
 NO_JUDGE = "none"
-RESPONSES = "responses"
-"""Name of the policy of a run that scores given answers."""
 CONCURRENCY = {"openai": 8, "builtin": 2, "local": 1}
 """Rollouts side by side where nothing says otherwise, by kind of policy; 8 for the others."""
 
@@ -115,7 +114,10 @@ class Plan:
 def resolve(project: Project, options: EvalOptions) -> Plan:
     """Load what the options name. On a resume they default to what the run was asked."""
     old = options.resume.config() if options.resume else None
-    options = _of_run(options, old) if old else options
+    if old is not None:
+        if not (options.replay or options.responses):
+            refuse_other_source(old)
+        options = _of_run(options, old)
     if options.evalset is None:
         raise UsageError("no evalset is named", hint="`harness evalset list` shows them")
     _check(options)

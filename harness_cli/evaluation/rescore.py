@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,10 +19,10 @@ from harness_cli.errors import Locked, UsageError
 from harness_cli.evaluation.engine import Outcome
 from harness_cli.evaluation.evalsets import ITEMS, Evalset, ItemStream, load_evalset, load_header
 from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions, run_versions
-from harness_cli.evaluation.score_parts import Parts, score_in_parts, start_parts
+from harness_cli.evaluation.score_parts import Parts, parts_of
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.evaluation.summary import write_reports
-from harness_cli.evaluation.survey import State, state_of
+from harness_cli.evaluation.survey import state_of
 from harness_cli.evaluation.uncollected import uncollected
 from harness_cli.evaluation.under_map import under
 from harness_cli.harness.load import load_state
@@ -57,9 +56,15 @@ def rescore(
             f"run `{source.id}` was itself scored again", hint=f"--rescore {old.rescored_of}"
         )
     with uncollected(), ExitStack() as stack:
-        early = _early(project, source, old)
-        if early is not None:
-            stack.enter_context(early.parts)
+
+        def parts_with(items: ItemStream) -> Parts | None:
+            made = parts_of(source.journal, lambda: Window(iter(items), old.repeat))
+            return stack.enter_context(made)
+
+        # A large run is scored at once, by items as they lie there: whether they are the run's
+        # shows while the children work, and what they made is thrown away where not.
+        early = _unchecked(project, old)
+        parts = None if early is None else parts_with(early)
         made_in = old.harness_ref or old.harness_commit
         evalset = load_evalset(
             project, old.evalset.name, split=old.evalset.split, reason=reason, harness=made_in
@@ -67,8 +72,11 @@ def rescore(
         if old.augmentation is not None:
             evalset = under(evalset, load_state(project, made_in), old.augmentation)
         _refuse_changes(project, old, evalset)
-        parts = early.parts if early is not None and early.state == evalset.items.state else None
-        return _rescored(project, source, old, evalset, parts, command)
+        items = evalset.items.among(old.only).first(old.limit)
+        if early is None or early.state != items.state:
+            next(iter(items), None)  # so that a sealed split is opened, and logged, once
+            parts = parts_with(items)
+        return _rescored(project, source, old, evalset, items, parts, command)
 
 
 def _rescored(
@@ -76,6 +84,7 @@ def _rescored(
     source: RunFolder,
     old: RunConfig,
     evalset: Evalset,
+    items: ItemStream,
     parts: Parts | None,
     command: Sequence[str],
 ) -> Outcome:
@@ -92,52 +101,37 @@ def _rescored(
     folder = store.create(config)
     try:
         with locked(folder.lock, what=f"run {folder.id}", if_locked="fail"):
-            return _written(source, folder, config, evalset, parts)
+            return _written(source, folder, config, evalset, items, parts)
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise
 
 
-class _Early(NamedTuple):
-    """Children that score while the evalset is still being checked, and the file they read."""
-
-    parts: Parts
-    state: State
-
-
-def _early(project: Project, source: RunFolder, old: RunConfig) -> _Early | None:
-    """Have a large run scored at once, by items as they lie there.
-
-    Whether they are the run's items shows while the children work; what they made is thrown away
-    where not. None where the items first have to be opened, picked or carried over to a state.
-    """
+def _unchecked(project: Project, old: RunConfig) -> ItemStream | None:
+    """The run's items as they lie there; None where they first have to be opened, picked or carried
+    over to a state."""
     header = load_header(project, old.evalset.name)
     split = old.evalset.split
     path = project.evalsets / header.name / ITEMS
     changed = old.augmentation is not None or header.states is not None or old.only
     if changed or split in header.seal.splits or not path.is_file():
         return None
-    state = state_of(path)
-    items = ItemStream(path, split, old.evalset.n, state).first(old.limit)
-    parts = start_parts(source.journal, lambda: Window(iter(items), old.repeat))
-    return None if parts is None else _Early(parts, state)
+    return ItemStream(path, split, old.evalset.n, state_of(path)).first(old.limit)
 
 
 def _written(
-    source: RunFolder, folder: RunFolder, config: RunConfig, evalset: Evalset, parts: Parts | None
+    source: RunFolder,
+    folder: RunFolder,
+    config: RunConfig,
+    evalset: Evalset,
+    items: ItemStream,
+    parts: Parts | None,
 ) -> Outcome:
-    items = evalset.items.among(config.only).first(config.limit)
     planned = len(items) * config.repeat
     with folder.journal.open("wb", buffering=BUFFER) as file:
         scorer = Scorer(Window(iter(items), config.repeat), file)
         scorer.note(source)
-        if parts is not None:
-            whole = parts.join(scorer)
-        else:
-            whole = score_in_parts(
-                source.journal, scorer, lambda: Window(iter(items), config.repeat)
-            )
-        if not whole:
+        if parts is None or not parts.join(scorer):
             for line in scan(source.journal):
                 scorer.take(line)
         file.flush()

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from harness_cli.errors import Stale
+from harness_cli.errors import Stale, UsageError
 from harness_cli.evaluation.calls import Recorded
 from harness_cli.records.journal import ModelRecord, ToolRecord, VerdictRecord
-from harness_cli.records.run import RunConfig
+from harness_cli.records.run import RESPONSES, RunConfig
 from harness_cli.store.journal import cut_torn_tail, scan
 from harness_cli.store.runs import RunFolder
 
@@ -73,6 +73,25 @@ def read_standing(folder: RunFolder, *, measured: bool = False) -> Standing:
     if measured:
         standing.recorded.clear()
     return standing
+
+
+def refuse_other_source(old: RunConfig) -> None:
+    """Raise `UsageError` for a run that no policy answered: it cannot go on by asking one."""
+    if old.rescored_of is not None:
+        raise UsageError(
+            f"run `{old.id}` was scored again from `{old.rescored_of}`: it makes no rollouts",
+            hint=f"harness eval --resume {old.rescored_of}, then --rescore {old.rescored_of}",
+        )
+    if old.imported is not None:
+        raise UsageError(
+            f"run `{old.id}` was imported from `{old.imported.file}`: nothing of it is made here",
+            hint="import the whole file, or start a new run",
+        )
+    if not old.fresh:
+        option = "--responses" if old.policy == RESPONSES else "--replay"
+        raise UsageError(
+            f"run `{old.id}` took its answers from a file", hint=f"name it again: {option} FILE"
+        )
 
 
 def refuse_difference(old: RunConfig, new: RunConfig) -> None:

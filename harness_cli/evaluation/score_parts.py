@@ -8,23 +8,23 @@ Children work from the moment they are started: what they made counts once it is
 
 import io
 import mmap
-import os
-import signal
-import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from harness_cli.evaluation.part_sums import Collected, Part, PartSums, whole_of
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.records.journal import VerdictRecord
+from harness_cli.store.children import Children, worth
 from harness_cli.store.journal import ranges, scan
 
 LEAST = 16 * 1024 * 1024
 """Bytes of journal that are worth a process."""
-MOST = 8
 
 
 class _Made(msgspec.Struct, frozen=True):
@@ -41,100 +41,54 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Made).decode
 
 
+@dataclass(frozen=True, slots=True)
 class Parts:
-    """Children that score the parts of a journal; leaving the context ends and forgets them."""
+    """Children that score the parts of a journal."""
 
-    def __init__(self, journal: Path, window: Callable[[], Window], count: int) -> None:
-        self._added_up = window().repeats == 1
-        self._stack = ExitStack()
-        name = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="harness-parts-"))
-        self._folder = Path(name)
-        self._children: list[int] = []
-        bounds = ranges(journal, count)
-        self._count = len(bounds)
-        for number in range(self._count):
-            self._children.append(_start(journal, bounds, number, self._folder, window))
-
-    def __enter__(self) -> "Parts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for child in self._children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        self._children.clear()
-        self._stack.close()
+    children: Children
+    folder: Path
+    count: int
+    added_up: bool
 
     def join(self, scorer: Scorer) -> bool:
         """Wait, and have `scorer` hold what all of them made; False, with nothing done, where one
         failed."""
-        failed = False
-        while self._children:
-            status = os.waitpid(self._children[0], 0)[1]
-            del self._children[0]
-            failed |= bool(os.waitstatus_to_exitcode(status))
-        if not failed:
-            _join(scorer, self._folder, self._count, added_up=self._added_up)
-        return not failed
+        done = all(self.children.wait())
+        if done:
+            _join(scorer, self.folder, self.count, added_up=self.added_up)
+        return done
 
 
-def start_parts(journal: Path, window: Callable[[], Window]) -> Parts | None:
+@contextmanager
+def parts_of(journal: Path, window: Callable[[], Window]) -> Iterator[Parts | None]:
     """Children at work on a journal; None where it is small or there is one core.
 
     `window` gives each child the items from the start; a sealed split has been opened before.
+    Leaving the context ends and forgets them.
     """
-    count = min(cores(), MOST, journal.stat().st_size // LEAST)
-    return Parts(journal, window, count) if count > 1 else None
+    count = worth(journal.stat().st_size, LEAST)
+    if count < 2:
+        yield None
+        return
+    bounds = ranges(journal, count)
+    with TemporaryDirectory(prefix="harness-parts-") as name, Children() as children:
+        for number, (start, end) in enumerate(bounds):
+            last, target = number == len(bounds) - 1, Path(name, str(number))
+            children.start(partial(_score, journal, start, end, last, target, window))
+        yield Parts(children, Path(name), len(bounds), added_up=window().repeats == 1)
 
 
-def score_in_parts(journal: Path, scorer: Scorer, window: Callable[[], Window]) -> bool:
-    """Have children score a journal into `scorer`, and add up what each of them scored.
-
-    False, with nothing done, where the journal is small, there is one core, or a child failed.
-    """
-    window().peek()  # so that a sealed split is opened, and logged, once
-    parts = start_parts(journal, window)
-    if parts is None:
-        return False
-    with parts:
-        return parts.join(scorer)
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _start(
-    journal: Path,
-    bounds: list[tuple[int, int]],
-    number: int,
-    folder: Path,
-    window: Callable[[], Window],
-) -> int:
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        start, end = bounds[number]
-        last = number == len(bounds) - 1
-        _score(journal, start, end, last, folder / str(number), window())
-        code = 0
-    finally:
-        os._exit(code)  # neither the caller's cleaning up nor its buffers are the child's
-
-
-def _score(journal: Path, start: int, end: int, last: bool, target: Path, window: Window) -> None:
+def _score(
+    journal: Path, start: int, end: int, last: bool, target: Path, window: Callable[[], Window]
+) -> None:
     reached = start
     with (
         target.with_suffix(".lines").open("wb", buffering=1 << 20) as file,
         target.with_suffix(".canonical").open("wb", buffering=1 << 20) as canonical,
     ):
-        scorer = Scorer(window, file, part=True)
-        if window.repeats == 1:  # else an item may stand in several parts, and is one in the report
+        items = window()
+        scorer = Scorer(items, file, part=True)
+        if items.repeats == 1:  # else an item may stand in several parts, and is one in the report
             scorer.collected = Collected(canonical)
         for line in scan(journal, start, end):
             scorer.take(line)

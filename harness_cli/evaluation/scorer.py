@@ -31,8 +31,6 @@ class OldResult(msgspec.Struct, frozen=True):
 
     trajectory_sha256: str = ""
     assertions: tuple[AssertionResult, ...] = ()
-    reply: str = ""
-    """Not taken over: equal ones are best looked at one after another."""
 
 
 class OldItem(msgspec.Struct, frozen=True):
@@ -43,8 +41,7 @@ class OldItem(msgspec.Struct, frozen=True):
     repeat: int = 0
 
 
-old_item = msgspec.json.Decoder(OldItem).decode
-"""Of an item record's JSON."""
+_old_item = msgspec.json.Decoder(OldItem).decode
 _verdict = msgspec.json.Decoder(VerdictRecord).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -73,12 +70,6 @@ class Window:
                 )
             self.waiting[item.id] = item
         return self.waiting[item_id]
-
-    def peek(self) -> None:
-        """Read on by one item."""
-        item = next(self.source, None)
-        if item is not None:
-            self.waiting[item.id] = item
 
     def done(self, item_id: str) -> None:
         """One rollout of it ended well; after the last one it is let go."""
@@ -133,7 +124,7 @@ class Scorer:
 
     def score(self, record: bytes) -> None:
         """One item record, its trajectory and verdict being known."""
-        old = old_item(record)
+        old = _old_item(record)
         key = (old.item, old.repeat)
         data = self.trajectories.pop(key, None)
         if data is None and self._part:

@@ -4,7 +4,6 @@ The log (`evalsets/seal.log.jsonl`) is append-only and belongs into version cont
 harness that is made after a line of it is marked (TR §5.5, METHODS §8).
 """
 
-import getpass
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from harness_cli.errors import UsageError
 from harness_cli.records.reader import parse_json
 from harness_cli.store.appending import append_durably
+from harness_cli.store.state import user_name
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ def log_opening(log: Path, *, evalset: str, split: str, digest: str, reason: str
     """Append one opening; it is on the disk when this returns."""
     opening = Opening(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
-        by=f"{getpass.getuser()}@{socket.gethostname()}",
+        by=f"{user_name()}@{socket.gethostname()}",
         why=reason,
         evalset=evalset,
         split=split,

@@ -73,10 +73,10 @@ def changed_ops(
 
 def run_editor(target: Path) -> int:
     """Open `$VISUAL` or `$EDITOR` (or vi) on a file or folder; its exit status."""
-    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
+        words = shlex.split(named) or ["vi"]
         return subprocess.run([*words, str(target)], check=False).returncode
-    except OSError as exc:
-        raise UsageError(
-            f"the editor `{words[0]}` does not start: {exc.strerror}", hint="set $EDITOR"
-        ) from exc
+    except (OSError, ValueError) as exc:  # a quotation that does not end
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        raise UsageError(f"the editor `{named}` does not start: {why}", hint="set $EDITOR") from exc

@@ -16,6 +16,7 @@ from harness_cli.evolution.propose.drafts import Ground
 from harness_cli.harness.load import load_state
 from harness_cli.records.canonical import write_json
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.counting import counted
 from harness_cli.records.diagnosis import Diagnosis
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
@@ -99,6 +100,9 @@ def examine(project: Project, run: RunFolder) -> Examined:
     material = gather(evidence_of(run, items, skills))
     if not material.seen:
         raise BadFile(f"run `{run.id}` has no finished item", hint="`harness eval` makes one")
+    if (status := run.status()) != "complete":
+        finished = counted(len(material.seen), "finished item")
+        notes = (f"run `{run.id}` is {status}: {finished} of it looked at", *notes)
     world = evalset.world if evalset else Catalogue(snapshot="")
     fields = fields_of(world)
     return Examined(run, config, state, material, product_words(world), fields, notes)
@@ -186,6 +190,15 @@ def read_diagnosis(run: RunFolder) -> Diagnosis | None:
     """The diagnosis in a run's folder."""
     path = run.path / FILE
     return read_json(path, Diagnosis, name=f"{run.id}/{FILE}") if path.is_file() else None
+
+
+def diagnosis_of(project: Project, seen: Examined) -> Diagnosis:
+    """The run's diagnosis, made where there is none, or one of before the run went on."""
+    made = read_diagnosis(seen.run)
+    now = len(seen.material.failures), len(seen.material.seen)
+    if made is None or (made.failures, made.of) != now:
+        return diagnose_run(project, seen)
+    return made
 
 
 def previous_diagnosis(project: Project, seen: Examined) -> Diagnosis | None:

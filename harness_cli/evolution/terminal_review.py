@@ -4,7 +4,6 @@ The terminal itself is given as functions, so that the same review runs on a rea
 in a test and under any front end.
 """
 
-import getpass
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from harness_cli.evolution.proposal_file import hunks, now
 from harness_cli.evolution.review import decide, replace_op, split_hunk
 from harness_cli.evolution.show_hunk import cases_of, diff_of, head_of, paint
 from harness_cli.records.diagnosis import Case, Decision, Op, Proposal
+from harness_cli.store.state import user_name
 
 HELP = """\
 y - accept this hunk
@@ -41,7 +41,7 @@ class Terminal:
     keep: Callable[[Proposal, Proposal], Proposal] = lambda _, decided: decided
     """(as it was shown, as decided) → as it stands: another's where they were faster."""
     colour: bool = False
-    reviewer: str = field(default_factory=getpass.getuser)
+    reviewer: str = field(default_factory=user_name)
 
 
 def review(

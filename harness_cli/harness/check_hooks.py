@@ -159,7 +159,7 @@ def _setting(parts: Parts, setting: Setting, value: Any) -> Iterator[tuple[str, 
             yield f"`{value}` is no whole number above 0", ""
     elif setting.kind == "constraint":
         names = {name for p in parts.pipelines.values() for name in p.constraints}
-        if value not in names:
+        if not isinstance(value, str) or value not in names:
             yield f"no pipeline has a constraint `{value}`", _near(str(value), names)
     elif setting.kind == "word":
         if value not in setting.words:
@@ -175,7 +175,7 @@ def _text(parts: Parts, setting: Setting, text: str) -> Iterator[tuple[str, str]
     if setting.kind == "regexes":
         try:
             re.compile(text)
-        except re.error as exc:
+        except (re.error, RecursionError, OverflowError) as exc:
             yield f"`{text}` is no regular expression: {exc}", "escape it, or put it in quotes"
     elif setting.kind == "tools":
         known = parts.tool_names()

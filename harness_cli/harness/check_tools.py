@@ -117,7 +117,7 @@ def _schema(key: str, schema: Mapping[str, Any]) -> Iterator[Row]:
         else:
             try:
                 re.compile(value)
-            except re.error as exc:
+            except (re.error, RecursionError, OverflowError) as exc:
                 yield at, "tool/schema", "error", f"`pattern` `{value}` does not compile: {exc}", ""
 
 

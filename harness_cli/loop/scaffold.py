@@ -46,11 +46,15 @@ def make_project(folder: Path) -> Made:
         new = repository(folder) is None
         if new:
             commit_paths(start_repository(place), [place / name for name in WANTED], message)
-        if not folder.exists():
-            place.rename(folder)
-        else:
-            for name in [*([".git"] if new else []), *WANTED]:
-                (place / name).replace(folder / name)
+        try:
+            if not folder.exists():
+                place.rename(folder)
+            else:
+                for name in [*([".git"] if new else []), *WANTED]:
+                    (place / name).replace(folder / name)
+        except OSError:
+            refuse_taken(folder)  # by another `init`, meanwhile
+            raise
     repo = repository(folder) or start_repository(folder)
     return Made(
         root=folder,

@@ -213,7 +213,8 @@ def unfinished(project: Project) -> list[Waiting]:
             command=f"harness eval --resume {run.id}",
         )
         for run in RunStore(project.runs).list()
-        if (status := run.status()) not in ("complete", "running")
+        # One that was scored again is whole once the run is that it was made from.
+        if (status := run.status()) not in ("complete", "running") and not run.config().rescored_of
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from harness_cli.errors import BadFile, ProviderError
+from harness_cli.errors import BadFile, HarnessError, ProviderError
 from harness_cli.models.base import Deadline, Policy
 from harness_cli.records.canonical import digest, sha256
 from harness_cli.records.chat import ChatReply, ChatRequest
@@ -61,6 +61,7 @@ class RecordingPolicy:
         self._path = path
         self._begun = False
         self._one_at_a_time = threading.Lock()
+        self._check()
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> ChatReply:
         """The other policy's answer, once it is recorded; failures are not."""
@@ -78,26 +79,41 @@ class RecordingPolicy:
             request=request_digest(request), asked=self._redactor.text(_asked(request)), reply=kept
         )
         with self._one_at_a_time:
-            lines = b"" if self._begun else self._header()
-            self._begun = True
-            with self._path.open("ab") as file:
-                file.write(lines + _line(entry))
+            try:
+                self._write(_line(entry))
+            except OSError as exc:
+                raise HarnessError(
+                    f"the answer cannot be recorded in `{self._path}`: {exc.strerror}",
+                    hint="make room for it, then resume the run with the same --record FILE",
+                ) from exc
 
-    def _header(self) -> bytes:
-        """The header of a new file; nothing for one that is continued, a torn last line cut off."""
+    def _check(self) -> None:
+        """Before anybody is asked: a file that can be written, new or a cassette of this policy."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        if not self._path.exists() or not self._path.stat().st_size:
-            return msgspec.json.encode(CassetteHeader(policy=self.name, policy_id=self.id)) + b"\n"
-        data = self._path.read_bytes()
-        if not data.endswith(b"\n"):
-            os.truncate(self._path, data.rfind(b"\n") + 1)
+        if self._path.exists() and not self._path.is_file():
+            raise BadFile(f"`{self._path}` is no file to record in", hint="name another one")
+        with self._path.open("ab") as file:
+            if not file.tell():
+                return
         header, _ = read_cassette(self._path)
         if header.policy_id != self.id:
             raise BadFile(
                 f"`{self._path}` was recorded from `{header.policy_id}`, not from `{self.id}`",
                 hint="record into a new file",
             )
-        return b""
+
+    def _write(self, line: bytes) -> None:
+        """Behind the header, and where a line was torn in its place."""
+        if not self._begun:
+            data = self._path.read_bytes()
+            os.truncate(self._path, data.rfind(b"\n") + 1)
+            if not data:
+                header = CassetteHeader(policy=self.name, policy_id=self.id)
+                line = msgspec.json.encode(header) + b"\n" + line
+        self._begun = False  # until the line is whole
+        with self._path.open("ab") as file:
+            file.write(line)
+        self._begun = True
 
 
 class ReplayPolicy:

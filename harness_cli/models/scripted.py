@@ -155,7 +155,7 @@ def read_script(path: Path, *, name: str | None = None) -> Script:
             raise BadFile(f"{name}: rules[{number}] has no replies")
         try:
             re.compile(rule.when)
-        except re.error as exc:
+        except (re.error, RecursionError, OverflowError) as exc:
             raise BadFile(f"{name}: rules[{number}].when `{rule.when}`: {exc}") from exc
     return script
 

@@ -8,6 +8,9 @@ from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.config import Limits
 from harness_cli.records.verdict import ItemResult
 
+RESPONSES = "responses"
+"""Name of the policy of a run that scores given answers."""
+
 
 class EvalsetRef(msgspec.Struct, frozen=True, kw_only=True):
     """Which items a run covers."""

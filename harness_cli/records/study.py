@@ -27,6 +27,8 @@ class StudyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Lessons of an item, each under another state."""
     original: bool = True
     """The harness as it is among them."""
+    together: AtLeastOne = 1
+    """Requests to one harness that are one row: its text is read once for all of them."""
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,6 +121,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sets: tuple[Measured, ...]
     tables: tuple[Table, ...] = ()
     split: str = "test"
+    limit: AtLeastOne | None = None
+    """First N items of every set; all where nothing is said."""
     concurrency: AtLeastOne = 64
     threads: AtLeastOne = 1
 

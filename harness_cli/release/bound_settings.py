@@ -19,24 +19,41 @@ from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.config import PolicyConfig, ProjectConfig
 from harness_cli.records.gates import GatesFile
 from harness_cli.records.manifest import Manifest
-from harness_cli.records.reader import parse_yaml
+from harness_cli.records.reader import parse_yaml, read_text
+from harness_cli.release.candidate import Pair
 from harness_cli.release.checks import Check
 from harness_cli.release.signing import blob_at
 from harness_cli.store.project import FILE, Project
 from harness_cli.store.repo import Repo
 
 
-def uncommitted_settings(project: Project) -> list[str]:
-    """Files that decide a promotion and that git does not hold as they are."""
-    found = []
-    for path in (project.gates, project.root / FILE):
-        try:
-            dirty = Repo.open(path.parent).dirty(path)
-        except RepoError:
-            found.append(f"`{path.name}` is in no git repository")
-        else:
-            found += [f"`{path.name}` has uncommitted changes: commit them"] * dirty
+def uncommitted_settings(project: Project, pair: Pair) -> list[str]:
+    """What decides a promotion of a pair and is not committed as it is, or as its run had it."""
+    config = project.config.policies.get(pair.policy)
+    script = config.script if config is not None and config.kind == "scripted" else None
+    files = [project.gates, project.root / FILE, *([project.root / script] if script else ())]
+    found = [fault for path in files for fault in _uncommitted(path)]
+    if found or config is None:
+        return found
+    again = "since the run: evaluate again"
+    if canonical_json(_stated(config)) != canonical_json(pair.policy_settings):
+        found.append(f"the settings of `{pair.policy}` in `{FILE}` have changed {again}")
+    elif script and _scripted_id(pair.policy, config, read_text(project.root / script)) != (
+        pair.policy_id
+    ):
+        found.append(f"`{script}` has changed {again}")
     return found
+
+
+def _uncommitted(path: Path) -> list[str]:
+    try:
+        repo = Repo.open(path.parent)
+        if repo.dirty(path):
+            return [f"`{path.name}` has uncommitted changes: commit them"]
+        held = blob_at(repo, "HEAD", repo.relative(path).as_posix())
+    except RepoError:
+        return [f"`{path.name}` is in no git repository"]
+    return [] if held is not None else [f"git ignores `{path.name}`: `git add -f` and commit it"]
 
 
 def uncommitted_calibration(project: Project, gates: GatesFile, judge: str) -> list[str]:
@@ -68,12 +85,11 @@ def check_settings(project: Project, manifest: Manifest) -> list[Check]:
     checks.append(_beside("limits", bound.thresholds, limits, FILE, manifest))
     name = str(bound.policy.get("name"))
     found = then.config.policies.get(name)
-    settings = {k: v for k, v in msgspec.to_builtins(found).items() if v is not None}
     mine = bound.policy.get("settings", {})
     if found is None:
         told = f"`{FILE}` of the bound commit has no entry `{name}`"
         return [*checks, Check("policy settings", "not re-checked", told)]
-    checks.append(_beside("policy settings", mine, settings, FILE, manifest))
+    checks.append(_beside("policy settings", mine, _stated(found), FILE, manifest))
     if found.kind == "scripted" and found.script:
         checks.append(_script(project, manifest, name, found))
     return checks
@@ -86,12 +102,21 @@ def _script(project: Project, manifest: Manifest, name: str, config: PolicyConfi
     if text is None:
         return Check(what, "not re-checked", f"`{file}` is not in the bound commit")
     bound = str(manifest.predicate.policy.get("id"))
-    made = policy_id(name, config, script=digest(parse_yaml(text, Script, name=file)))
+    made = _scripted_id(name, config, text)
     if made == bound:
         return Check(what, "verified", f"`{file}` of the bound commit is {bound}")
     if manifest.predicate.versions.get("harness") != __version__:
         return Check(what, "not re-checked", f"another version named it: {bound}, now {made}")
     return Check(what, "wrong", f"`{file}` of the bound commit is {made}, not {bound}")
+
+
+def _scripted_id(name: str, config: PolicyConfig, text: str) -> str:
+    return policy_id(name, config, script=digest(parse_yaml(text, Script, name=str(config.script))))
+
+
+def _stated(config: PolicyConfig) -> dict[str, Any]:
+    """Settings of a policy as a run keeps them."""
+    return {k: v for k, v in msgspec.to_builtins(config).items() if v is not None}
 
 
 def _file(project: Project, manifest: Manifest, path: Path) -> str | None:

@@ -72,6 +72,11 @@ def judge_of(project: Project, name: str, judge_id: str) -> dict[str, Any]:
 
 def read_gates(project: Project) -> GatesFile:
     """The project's gate file."""
+    if not project.gates.is_file():
+        raise BadFile(
+            f"no file `{project.config.gates}`: nothing says what may be promoted",
+            hint="copy the one that `harness init` makes in an empty folder; docs/release.md",
+        )
     gates = read_yaml(project.gates, GatesFile, name=project.config.gates)
     if gates.schema != 1:
         raise BadFile(f"{project.config.gates}: schema {gates.schema} is not known")

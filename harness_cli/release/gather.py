@@ -262,7 +262,7 @@ def provenance(candidate: Candidate, runs: dict[str, RunEvidence]) -> list[str]:
     elif state.id != pair.harness_id:
         found.append(f"the harness at {pair.commit} is {state.id}, the run had {pair.harness_id}")
     found += uncommitted_calibration(candidate.project, candidate.gates, candidate.asked.judge)
-    found += uncommitted_settings(candidate.project)
+    found += uncommitted_settings(candidate.project, pair)
     evalsets = candidate.project.evalsets
     if Repo.open(evalsets).dirty(evalsets):
         found.append(f"`{evalsets.name}/` has uncommitted changes: commit them")

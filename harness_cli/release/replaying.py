@@ -14,7 +14,7 @@ from harness_cli import __version__
 from harness_cli.errors import BadFile, HarnessError
 from harness_cli.evaluation.evalsets import Evalset
 from harness_cli.evaluation.outline import named
-from harness_cli.evaluation.scorer import OldItem, OldResult, old_item, scored
+from harness_cli.evaluation.scorer import OldItem, OldResult, scored
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.catalogue import Catalogue
 from harness_cli.records.clocks import trajectory_digest
@@ -44,12 +44,25 @@ Evalsets = Mapping[tuple[str, str | None], Evalset]
 """Name and split → the evalset of the bound commit."""
 
 
+class _Result(OldResult, frozen=True):
+    """What a result was made of, and the reply: equal ones are best looked at one after another."""
+
+    reply: str = ""
+
+
+class _Item(OldItem, frozen=True):
+    result: _Result
+
+
+_item = msgspec.json.Decoder(_Item).decode
+
+
 @dataclass(slots=True)
 class _Recorded:
     """What a journal says, the last of each kind by rollout."""
 
     verdicts: dict[Key, VerdictRecord] = field(default_factory=dict)
-    items: dict[Key, OldItem] = field(default_factory=dict)
+    items: dict[Key, _Item] = field(default_factory=dict)
     trajectories: dict[Key, int] = field(default_factory=dict)
     """Where it lies: of thousands none is kept in memory."""
     texts: dict[str, int] = field(default_factory=dict)
@@ -60,7 +73,7 @@ class _Recorded:
             verdict = _verdict(line.data)
             self.verdicts[Key(verdict.item, verdict.repeat)] = verdict
         elif line.kind == "item":
-            item = old_item(line.data)
+            item = _item(line.data)
             self.items[Key(item.item, item.repeat)] = item
         elif line.kind == "trajectory":
             self.trajectories[Key(*named(line.data))] = line.offset

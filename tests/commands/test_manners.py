@@ -347,6 +347,12 @@ def test_a_diff_has_colour_where_it_is_welcome(environment, coloured, shop):
     assert ("\x1b" in shown) is coloured
 
 
+def test_a_table_has_no_escape_code_where_colour_is_not_welcome(shop):
+    shown = on_terminal([sys.executable, "-c", PROGRAM, "show", "skill"], shop, NO_COLOR="1")
+    assert "item-qa" in shown
+    assert "\x1b" not in shown
+
+
 BAR = """
 from harness_cli.commands._progress import progress
 from harness_cli.evaluation.gate import Spending

@@ -218,6 +218,7 @@ def test_what_was_answered_is_logged_and_its_incidents_are_counted_by_version(ha
     assert "warning: room.jsonl:6: " in damaged.stderr
     assert harness("incidents", "--since", "1h", "--max-per-100", "100").returncode == 1
     assert harness("incidents", str(log), "--run", "x").returncode == 2
+    assert harness("incidents", "--max-per-100", "nan").returncode == 2
     log.unlink()
 
 

@@ -72,6 +72,37 @@ def test_neither_a_home_nor_a_terminal_is_needed(shop):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+UNKNOWN = """
+import os, pwd, sys
+def gone(uid): raise KeyError(uid)
+pwd.getpwuid = gone
+for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME", "XDG_STATE_HOME"):
+    os.environ.pop(name, None)
+from harness_cli import main
+from harness_cli.evaluation.seal import log_opening
+from harness_cli.store.state import state_folder
+from pathlib import Path
+def work():
+    log_opening(Path(sys.argv[1]), evalset="e", split="test", digest="d", reason="r")
+    if sys.argv[2] == "bug": raise ValueError("a bug")
+    state_folder("models")
+main.app = work
+main.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "code", "told"), [("home", 1, "set XDG_STATE_HOME"), ("bug", 70, "the lines above")]
+)
+def test_a_user_whom_the_system_does_not_know_is_named_by_number(tmp_path, then, code, told):
+    """As in a container that runs under any number."""
+    log = tmp_path / "log.jsonl"
+    words = [sys.executable, "-c", UNKNOWN, str(log), then]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert json.loads(log.read_text().splitlines()[0])["by"].startswith(f"uid-{os.getuid()}@")
+
+
 def test_without_git_the_reason_is_one_line(shop):
     done = subprocess.run(
         [*PROGRAM, "check"], cwd=shop, env={"PATH": "/nonexistent"}, capture_output=True, text=True

@@ -17,8 +17,8 @@ from harness_cli.errors import BadFile, UnknownName, UsageError
 from harness_cli.evaluation.ab.assigning import assigned
 from harness_cli.evaluation.ab.metric import parse_metric
 from harness_cli.evaluation.ab.report import ab_report
-from harness_cli.evaluation.ab.shares import parse_arms
 from harness_cli.evaluation.ab.users import read_users
+from harness_cli.evaluation.shares import parse_arms
 from harness_cli.main import app
 
 

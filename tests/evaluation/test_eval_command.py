@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import os
 import pty
@@ -62,8 +63,8 @@ def test_json_is_alone_on_stdout_and_has_a_schema(project):
 
 def test_junit_and_the_step_summary_are_written(project, tmp_path, monkeypatch):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    harness("eval", "bench", "--judge", "none", "--junit", str(tmp_path / "junit.xml"), "-q")
-    assert len(ET.parse(tmp_path / "junit.xml").getroot()[0].findall("testcase")) == 20
+    harness("eval", "bench", "--judge", "none", "--junit", str(tmp_path / "new/junit.xml"), "-q")
+    assert len(ET.parse(tmp_path / "new/junit.xml").getroot()[0].findall("testcase")) == 20
     assert "passed 20 / failed 0" in (tmp_path / "summary.md").read_text()
 
 
@@ -80,11 +81,15 @@ def test_a_budget_ends_with_its_own_exit_code_after_showing_what_there_is(projec
         (("--if-locked", "run"), "--if-locked takes skip, wait, fail"),
         (("--record", "a", "--replay", "b"), "--record and --replay exclude each other"),
         (("--max-cost", "1"), "price of `stub` is unknown"),
+        (("--max-cost", "nan"), "a budget of cost is a number"),
+        (("--max-seconds", "nan"), "a budget of seconds is a number"),
+        (("--junit", "evalsets"), "`evalsets` is a folder"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(project, words, message):
     with pytest.raises(UsageError, match=message):
         harness("eval", "bench", *words)
+    assert RunStore(project.runs).list() == []
 
 
 def test_no_evalset_is_refused(project):
@@ -97,10 +102,13 @@ def test_on_a_terminal_there_is_a_bar(project):
     command = [sys.executable, "-m", "harness_cli.main", "eval", "bench", "--judge", "none"]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=env)
-    out = process.communicate(timeout=60)[0].decode()
     os.close(slave)
-    shown = os.read(master, 1 << 20).decode()
+    seen = b""
+    with contextlib.suppress(OSError):  # EIO: the last writer is gone
+        while data := os.read(master, 1 << 20):
+            seen += data
     os.close(master)
+    out, shown = process.communicate(timeout=60)[0].decode(), seen.decode()
     assert process.returncode == 0
     assert "passed 20" in out
     assert "20/20" in shown
@@ -116,6 +124,28 @@ def test_recorded_answers_are_replayed_marked_and_never_timed(project, url, tmp_
     assert report["run"]["fresh"] is False
     assert report["timing"]["fresh"] is False
     assert "ttft_s" not in report["timing"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--replay", "{cassette}"), "--replay FILE"),
+        (("--responses", "{replies}"), "--responses FILE"),
+        (("--rescore", "latest"), "harness eval --resume"),
+    ],
+)
+def test_what_no_policy_answered_goes_on_only_with_its_source(project, tmp_path, words, hint):
+    named = {"cassette": str(tmp_path / "c.jsonl"), "replies": str(tmp_path / "replies.jsonl")}
+    (tmp_path / "replies.jsonl").write_text('{"id": "item-0000", "reply": "hi"}\n')
+    harness("eval", "bench", "--judge", "none", "--limit", "1", "--record", named["cassette"], "-q")
+    evalset = () if "--rescore" in words else ("bench", "--judge", "none", "--limit", "1")
+    given = [word.format(**named) for word in words]
+    assert harness("eval", *evalset, *given, "-q").exit_code == 0
+    with pytest.raises(UsageError) as caught:
+        harness("eval", "--resume", "latest")
+    assert hint in caught.value.hint
+    if "--rescore" not in words:
+        assert harness("eval", "--resume", "latest", *given, "-q").exit_code == 0
 
 
 def test_runs_are_listed_shown_pruned_with_their_refs_and_protected(project):

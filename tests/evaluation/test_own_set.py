@@ -103,12 +103,12 @@ def test_the_order_of_the_items_has_no_say(order, seed):
     ("words", "said"),
     [
         (("--share", "dev=0.3"), "sum to 1"),
-        (("--share", "dev"), "no share"),
-        (("--share", "dev=x"), "no share"),
+        (("--share", "dev"), "--share dev: no share"),
+        (("--share", "dev=x"), "`x` is no share above 0 and up to 1"),
         (("--share", "dev=-1", "--share", "test=2"), "no share"),
         (("--share", "dev=nan"), "no share"),
-        (("--share", "dev=0.5", "--share", "dev=0.5"), "second one"),
-        (("--share", "dev=0.999", "--share", "test=0.001"), "no item would be in `test`"),
+        (("--share", "dev=0.5", "--share", "dev=0.5"), "`dev` is named twice"),
+        (("--share", "dev=99.9%", "--share", "test=0.001"), "no item would be in `test`"),
     ],
 )
 def test_shares_that_cannot_be_meant_are_refused_and_nothing_changes(shop, words, said):

@@ -13,9 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "commands"))
 from program import call
 from small_shop import make_shop, write
 
-from harness_cli.errors import BadFile
+from harness_cli.errors import BadFile, Interrupted
 from harness_cli.evaluation.rescore import rescore
 from harness_cli.evaluation.scorer import Window
+from harness_cli.loop.status import status_of
 from harness_cli.records.item import Item
 from harness_cli.records.request import Request
 from harness_cli.store.journal import scan
@@ -117,6 +118,11 @@ def test_a_run_that_did_not_end_stays_unfinished_and_its_journal_its_own(shop):
     assert 0 < outcome.report.counts["missing"] < 108
     assert outcome.run.rollouts.stat().st_ino != before.journal.stat().st_ino
     assert sum(outcome.report.counts.values()) == outcome.report.planned == 108
+    with pytest.raises(Interrupted) as caught:
+        outcome.check()
+    assert caught.value.hint.endswith(f"eval --resume {before.id}`, then --rescore {before.id}")
+    waiting = [w.command for w in status_of(Project.find(shop)).waiting]
+    assert [w for w in waiting if "resume" in w] == [f"harness eval --resume {before.id}"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,7 @@ from harness_cli.evaluation import score_parts
 from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.evaluation.part_sums import whole_of
 from harness_cli.evaluation.rescore import rescore
-from harness_cli.evaluation.score_parts import score_in_parts
+from harness_cli.evaluation.score_parts import parts_of
 from harness_cli.evaluation.scorer import Scorer, Window
 from harness_cli.store.journal import data_of, line_of, ranges, scan
 from harness_cli.store.project import Project
@@ -43,9 +44,17 @@ def cores(monkeypatch):
 
     def have(n, least=1):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n)))
+        # Whatever threads other tests of this process left.
+        monkeypatch.setattr(threading, "active_count", lambda: 1)
         monkeypatch.setattr(score_parts, "LEAST", least)
 
     return have
+
+
+def score_in_parts(journal, scorer, window):
+    """Whether children scored a journal into `scorer`."""
+    with parts_of(journal, window) as parts:
+        return parts is not None and parts.join(scorer)
 
 
 def journal_of(root):

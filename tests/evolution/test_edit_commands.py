@@ -134,6 +134,23 @@ def test_diagnose_show_without_a_diagnosis_and_of_an_unknown_run(shop):
     (shop.runs / other / "run.json").unlink()
 
 
+def test_a_run_that_goes_on_is_diagnosed_anew(shop, tmp_path):
+    run = run_shop(shop, limit=6)
+    report = shop.runs / run / "report.json"
+    whole = report.read_bytes()
+    report.unlink()
+    assert f"note: run `{run}` is killed: 6 finished items" in harness(shop, "diagnose", run).stderr
+    report.write_bytes(whole)
+    file = shop.runs / run / "diagnosis.json"
+    diagnosis = json.loads(file.read_text())
+    file.write_text(json.dumps({**diagnosis, "of": 5, "failures": 1, "clusters": []}))
+    words = ("edit", "--run", run, "--plan-only", "-o", str(tmp_path / "p.yaml"))
+    done = harness(shop, *words)
+    assert (done.returncode, "is killed" in done.stderr) == (0, False)
+    assert json.loads(file.read_text())["clusters"] == diagnosis["clusters"]
+    (shop.runs / run / "run.json").unlink()
+
+
 def test_an_empty_proposal_is_a_result_that_says_why_and_changes_nothing(shop, tmp_path):
     run, plan = run_shop(shop, limit=2), tmp_path / "none.yaml"
     before = git(shop.root, "for-each-ref"), git(shop.root, "status", "--porcelain")
@@ -332,10 +349,13 @@ def test_edits_by_hand(shop, tmp_path):
     git(shop.root, "branch", "-D", branch)
     nothing = harness(shop, "edit", "--by-hand", EDITOR="true", VISUAL="")
     assert (nothing.returncode, "nothing was changed" in nothing.stderr) == (0, True)
+    nothing = harness(shop, "edit", "--by-hand", "--json", EDITOR="true", VISUAL="")
+    assert json.loads(nothing.stdout)["applied"] is None
     failed = harness(shop, "edit", "--by-hand", EDITOR="false", VISUAL="")
     assert failed.returncode == 2
-    missing = harness(shop, "edit", "--by-hand", EDITOR="no-such-editor", VISUAL="")
-    assert "does not start" in missing.stderr
+    for editor in ("no-such-editor", "'no-such editor", "no-such-editor 'a"):
+        missing = harness(shop, "edit", "--by-hand", EDITOR=editor, VISUAL="")
+        assert (missing.returncode, "does not start" in missing.stderr) == (2, True)
 
 
 def test_an_evalset_that_changed_since_the_run_is_said_and_survived(shop):

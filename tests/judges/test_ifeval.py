@@ -162,6 +162,13 @@ def test_an_instruction_that_is_none_is_undecided_with_its_reason(value, said):
     assert said in result.reason
 
 
+@pytest.mark.parametrize("word", ["(", "a{99999999999}"])
+def test_a_word_that_is_no_pattern_leaves_the_instruction_undecided(word):
+    result = checked("a", instruction="keywords:existence", keywords=[word])
+    assert result.passed is None
+    assert "keywords:existence: a word is no pattern: " in result.reason
+
+
 def test_without_the_extra_the_instruction_is_undecided_and_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "langdetect", None)
     language_tools._langdetect.cache_clear()

@@ -10,6 +10,7 @@ import pytest
 
 from harness_cli.errors import UsageError
 from harness_cli.harness.load import load_state
+from harness_cli.loop import scaffold
 from harness_cli.loop.doctor import examine
 from harness_cli.loop.scaffold import make_project
 from harness_cli.loop.status import status_of
@@ -93,6 +94,27 @@ def test_what_stands_in_the_way_is_told_apart(tmp_path):
     with pytest.raises(UsageError) as caught:
         make_project(made.root)
     assert "interrupted `init`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["a new repository", "a repository's"])
+def test_of_two_inits_at_once_the_later_one_is_told_and_changes_nothing(
+    tmp_path, monkeypatch, inside
+):
+    if inside:
+        git(tmp_path, "init", "-q")
+    gather = scaffold.gather
+
+    def overtaken(place: Path) -> None:
+        gather(place)
+        monkeypatch.setattr(scaffold, "gather", gather)
+        make_project(tmp_path / "x")
+
+    monkeypatch.setattr(scaffold, "gather", overtaken)
+    with pytest.raises(UsageError, match="already has `harness_repo`"):
+        make_project(tmp_path / "x")
+    assert git(tmp_path / "x", "status", "--porcelain") == ""
+    assert len(git(tmp_path / "x", "log", "--format=%h").splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir() if p.name != ".git"] == ["x"]
 
 
 def test_an_empty_folder_stays_the_same_folder(tmp_path):

@@ -7,14 +7,17 @@ import pytest
 from builtin_harness import BODIES, SKILLS, request, tool, tools
 
 from harness_cli.models.builtin.arguments import fill, takes
-from harness_cli.models.builtin.deciding import decide
+from harness_cli.models.builtin.calling import as_asked, rank_tools
+from harness_cli.models.builtin.deciding import Mind, decide
 from harness_cli.models.builtin.reading import read
 from harness_cli.models.builtin.roles import asker, plain, shares
 from harness_cli.models.builtin.routing import route
-from harness_cli.models.builtin.scene import Offer
-from harness_cli.models.builtin.similarity import Candidate, Similarity
+from harness_cli.models.builtin.scene import Answer, Offer, Turn
+from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import CLEAR, UNCLEAR
+from harness_cli.models.builtin.skilltext import Pattern, guide
 from harness_cli.models.builtin.vectors import open_vectors
+from harness_cli.models.builtin.wanting import Want
 
 OUTRIGHT = "Asks back when it is not clear which product or plant is meant. 不知道哪个商品，追问。"
 OTHERWISE = "One short question in return where the wish stays open: follow-up question to the viewer. 反问。"
@@ -116,6 +119,105 @@ def test_what_changes_the_room_is_not_called_beside_another(told, called, simila
     names = [n for n, _ in decide(body, similarity).calls]
     assert "plant_sheet" in names
     assert ("second" in names) is called
+
+
+CHANGES = "Shows one plant to viewers on the screen."
+
+
+@pytest.mark.parametrize(
+    ("comment", "called"),
+    [("show me the screen for link 3", True), ("show viewers this one on the screen", False)],
+)
+def test_what_changes_the_room_is_called_unread_only_for_a_product_that_is_named(
+    comment, called, similarity
+):
+    shown = tool("screen_plant", CHANGES, {"link": {"type": "integer"}}, "link")
+    body = rounds(request(comment, offered=[*tools(), shown]), 2)
+    assert ("screen_plant" in {n for n, _ in decide(body, similarity).calls}) is called
+
+
+HOST = "Casual talk that concerns no plant and no parcel: the weather, moods. 聊天。"
+
+
+@pytest.mark.parametrize(
+    "comment", ["where do you come from", "how old are you host", "主播你是哪里人"]
+)
+def test_a_question_about_the_host_is_talk_whatever_else_has_its_words(comment, similarity):
+    near = {
+        "parcels": "Says where parcels come from, how old an order is. 快递从哪里发，哪里收。反问。",
+        "chatter": HOST,
+    }
+    assert route(scene_of(request(comment, skills=near)), similarity) == ["chatter"]
+    certain = {**near, "doubt": OUTRIGHT}
+    assert route(scene_of(request(comment, skills=certain)), similarity) != ["chatter"]
+    about = request(f"{comment}, and link 3?", skills=near)
+    assert "parcels" in route(scene_of(about), similarity), "a product is named"
+
+
+@pytest.mark.parametrize(
+    ("near", "first"), [(1.0, "all_in"), (0.9, "card")], ids=["about as near", "nearer by far"]
+)
+def test_of_tools_about_as_near_the_one_that_the_comment_speaks_of_is_tried_next(
+    near, first, similarity
+):
+    link = {"link": {"type": "integer"}}
+    offered = [
+        tools()[0],
+        tool("card", "A plant's name, number, price.", link, "link"),
+        tool("all_in", "What a basket comes to, postage and voucher included.", link, "link"),
+    ]
+    scene = scene_of(request("how much money would it cost me with my voucher", offered=offered))
+    price = Pattern("price", "the price", (("en", "{name} is {price} yuan, number {number}."),))
+    want = Want(scene.comments[0], scene.comments[0], price)
+    by_slots = rank_tools(want, [], scene, similarity).by_name
+    assert by_slots["card"] > by_slots["all_in"], "the slots of the pattern speak for the card"
+    ranking = Ranking.of({"asked already": 1.4, "card": 1.1, "all_in": near})
+    found = as_asked(["card", "all_in"], ranking, want, [], scene, similarity)
+    assert found[0] == first
+    assert set(found) == {"card", "all_in"}
+
+
+FEES = """# Fees
+## Tools
+- `by_voucher`: the price under a voucher, name and number.
+- `card`: name, number and price of a plant.
+- `all_in`: what is paid at last, every voucher included.
+## Reply patterns
+- **price**: how much it costs, what the price is
+  - en: {name} is {price} yuan, number {number}.
+- **total**: what it costs after vouchers
+  - en: {name} comes to {total} yuan.
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "share", "then"),
+    [
+        ({"name": "Monstera", "total": 80}, 0.9, "all_in"),
+        ({"name": "Monstera", "total": 80}, 0.7, "card"),
+        ({"name": "Monstera"}, 0.9, "card"),
+    ],
+    ids=["answered otherwise", "that is far from what was asked", "not answered"],
+)
+def test_a_tool_that_told_something_else_asked_for_is_followed_by_the_one_for_that(
+    told, share, then, similarity
+):
+    link = {"link": {"type": "integer"}}
+    offered = [
+        tools()[0],
+        tool(
+            "by_voucher", "Under a voucher that is named: a price, a name, a number.", link, "link"
+        ),
+        tool("card", "A plant's name, number, price.", link, "link"),
+        tool("all_in", "The price of a plant in the end.", link, "link"),
+    ]
+    scene = scene_of(request("how much is this one after vouchers", offered=offered))
+    fees = guide("fees", FEES, ("by_voucher", "card", "all_in"))
+    turn = Turn(loaded={"fees": FEES}, answers=[Answer("by_voucher", {"link": 5}, told)], rounds=2)
+    ranked = (("fees/price", 1.0), ("fees/total", share))
+    want = Want(scene.comments[0], scene.comments[0], fees.patterns[0], ranked)
+    mind = Mind(scene, turn, similarity, guides=[fees])
+    assert mind._tools_for(want)[0].name == then
 
 
 def after_loading(body, *skills, bodies):

@@ -5,7 +5,7 @@ import pytest
 from chat_endpoint import ASKED, said, serving
 from msgspec.structs import replace
 
-from harness_cli.errors import BadFile, ProviderError
+from harness_cli.errors import BadFile, HarnessError, ProviderError
 from harness_cli.models.base import Deadline
 from harness_cli.models.cassette import RecordingPolicy, ReplayPolicy, read_cassette
 from harness_cli.models.open import open_policy
@@ -91,11 +91,33 @@ def test_a_recording_goes_on_where_it_was_killed(tmp_path):
     assert [e.asked for e in read_cassette(path)[1]] == ["a", "b"]
 
 
-def test_a_cassette_of_another_policy_is_not_continued(tmp_path):
+@pytest.mark.parametrize("text", ["a line\nthe last one", "one word", "{}\n", "\n"])
+def test_what_is_no_cassette_of_this_policy_is_refused_before_anybody_is_asked(tmp_path, text):
     path = tmp_path / "c.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadFile):
+        RecordingPolicy(ScriptedPolicy(["one"]), path)
+    assert path.read_text() == text
+    path.unlink()
     record(path, ["one"], [question("a")])
     with pytest.raises(BadFile, match="was recorded from"):
-        record(path, ["another"], [question("a")])
+        RecordingPolicy(ScriptedPolicy(["another"]), path)
+    with pytest.raises(BadFile, match="is no file to record in"):
+        RecordingPolicy(ScriptedPolicy(["one"]), tmp_path)
+
+
+def test_an_answer_that_cannot_be_recorded_ends_the_run_and_is_no_fault_of_the_client(tmp_path):
+    path = tmp_path / "folder" / "c.jsonl"
+    policy = RecordingPolicy(ScriptedPolicy(["one", "two"]), path)
+    path.unlink()
+    path.parent.rmdir()
+    with pytest.raises(HarnessError, match="cannot be recorded in") as caught:
+        asyncio.run(policy.complete(question("a"), Deadline()))
+    assert not isinstance(caught.value, ProviderError)
+    path.parent.mkdir()
+    path.write_bytes(b"")
+    asyncio.run(policy.complete(question("b"), Deadline()))
+    assert [e.asked for e in read_cassette(path)[1]] == ["b"]
 
 
 def test_keys_are_not_recorded(tmp_path, monkeypatch):

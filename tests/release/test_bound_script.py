@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from released import git, measured_project, outcomes, promoted, remeasured, wrong
 
+from harness_cli.release import gather
 from harness_cli.store.project import Project
 
 SCRIPT = "rules:\n  - replies: [{text: It costs 7 yuan.}]\n"
@@ -41,7 +42,47 @@ def test_the_script_of_the_bound_commit_is_held_against_the_bound_policy(scripte
     git(scripted.root, "revert", "--no-edit", "HEAD")
 
 
-def test_a_script_that_nobody_committed_is_told(scripted):
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("edit", "`script.yaml` has uncommitted changes: commit them"),
+        ("commit", "`script.yaml` has changed since the run: evaluate again"),
+        ("remove", "`script.yaml` has uncommitted changes: commit them"),
+        ("ignore", "git ignores `script.yaml`: `git add -f` and commit it"),
+        ("settings", "the settings of `other` in `harness.yaml` have changed since the run"),
+    ],
+)
+def test_what_the_run_had_and_no_commit_holds_promotes_nothing(scripted, change, told):
+    root, script = scripted.root, scripted.root / "script.yaml"
+    head = git(root, "rev-parse", "HEAD")
+    try:
+        if change in ("edit", "commit"):
+            script.write_text(SCRIPT.replace("7 yuan", "8 yuan"))
+        elif change == "remove":
+            script.unlink()
+        elif change == "ignore":
+            git(root, "rm", "-q", "--cached", "script.yaml")
+            (root / ".git/info/exclude").write_text("script.yaml\n")
+            git(root, "commit", "-qm", "the script is not kept")
+        else:
+            config = root / "harness.yaml"
+            config.write_text(
+                config.read_text().replace("script.yaml}", "script.yaml, concurrency: 3}")
+            )
+        if change in ("commit", "settings"):
+            git(root, "commit", "-qam", "after the run")
+        made = promoted(Project.find(root))
+        summary = next(g.summary for g in made.results if g.kind == "provenance")
+        assert (made.decision.exit_code, made.manifest) == (10, None)
+        assert told in summary
+    finally:
+        (root / ".git/info/exclude").write_text("")
+        git(root, "reset", "-q", "--hard", head)
+
+
+def test_a_script_that_was_never_committed_is_told_of_an_older_release(scripted, monkeypatch):
+    """Promotions did not look at scripts at first."""
+    monkeypatch.setattr(gather, "uncommitted_settings", lambda *_: [])
     script: Path = scripted.root / "script.yaml"
     script.write_text(SCRIPT.replace("7 yuan", "8 yuan"))
     try:
@@ -52,9 +93,6 @@ def test_a_script_that_nobody_committed_is_told(scripted):
         assert list(wrong(scripted, name)) == [WHAT]
     finally:
         script.write_text(SCRIPT)
-
-
-def test_a_script_that_git_does_not_hold_is_not_called_verified(scripted):
     git(scripted.root, "rm", "-q", "--cached", "script.yaml")
     git(scripted.root, "commit", "-qm", "the script is not kept")
     remeasured(scripted)

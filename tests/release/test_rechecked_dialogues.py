@@ -16,6 +16,7 @@ from harness_cli.release.channels import read_manifest
 from harness_cli.release.gather import bound_lines
 from harness_cli.release.replaying import check_rollouts
 from harness_cli.release.verify import bound_evalsets, check_all, evalsets_at
+from harness_cli.store import children
 from harness_cli.store.journal import line_of, scan
 from harness_cli.store.project import Project
 
@@ -38,7 +39,7 @@ def clone(released, tmp_path) -> tuple[Project, str, Path]:
 
 @pytest.fixture(params=[1, 2], ids=["one process", "two processes"])
 def processes(request, monkeypatch) -> int:
-    monkeypatch.setattr(replay_parts, "cores", lambda: request.param)
+    monkeypatch.setattr(children, "cores", lambda: request.param)
     monkeypatch.setattr(replay_parts, "LEAST", 1)
     return request.param
 

@@ -9,6 +9,7 @@ import pytest
 from harness_cli.errors import BadFile
 from harness_cli.release import replay_parts
 from harness_cli.release.replay_parts import in_parts
+from harness_cli.store import children
 
 TODO = [(at, f"item-{at}", 0) for at in range(10)]
 
@@ -24,7 +25,7 @@ def look(stretch) -> Seen:
 
 @pytest.fixture
 def three(monkeypatch):
-    monkeypatch.setattr(replay_parts, "cores", lambda: 3)
+    monkeypatch.setattr(children, "cores", lambda: 3)
     monkeypatch.setattr(replay_parts, "LEAST", 1)
 
 
@@ -43,7 +44,7 @@ def test_every_rollout_is_looked_at_once_and_in_order_by_a_process_a_stretch():
 
 
 def test_few_rollouts_are_worth_no_process(monkeypatch):
-    monkeypatch.setattr(replay_parts, "cores", lambda: 3)
+    monkeypatch.setattr(children, "cores", lambda: 3)
     assert in_parts(TODO, look) == [Seen(os.getpid(), list(range(10)))]
 
 

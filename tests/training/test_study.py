@@ -143,6 +143,31 @@ def test_lessons_train_on_what_the_policy_says_alone(shop, tokenizer):
     assert '{"returns"' not in said
 
 
+def test_requests_to_one_harness_are_one_row_that_reads_it_once(shop, tokenizer):
+    ground, items = shop
+    mine = [i for i in items if i.category == "returns"][:3]
+    setting = Setting("original", ground.base, AugmentationMap(state="original"))
+    tools = tools_for(HERE, str(tokenizer), str(tokenizer))
+
+    async def rows(together):
+        pairs = [(item, setting) for item in mine]
+        return [row async for row in lessons(ground, pairs, tools, together=together)]
+
+    alone, rest, last = asyncio.run(rows(1))
+    two, odd = asyncio.run(rows(2))
+    assert odd == last
+    assert two.id == f"{alone.id}+{rest.id}"
+    shown = len(alone.input_ids) + len(rest.input_ids) - len(two.input_ids)
+    assert two.input_ids == alone.input_ids + rest.input_ids[shown:]
+    assert two.labels == alone.labels + rest.labels[shown:]
+    assert alone.input_ids[:shown] == rest.input_ids[:shown]
+    assert all(label < 0 for label in rest.labels[:shown])
+    made = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+    read = made.decode(list(two.input_ids), skip_special_tokens=False)
+    assert read.count("<|im_start|>system") == 1
+    assert read.count("<|im_start|>user") >= 2
+
+
 def test_items_are_dealt_the_original_first_and_then_different_states(shop):
     ground, items = shop
     settings = [

@@ -5,7 +5,6 @@ record, one write and one fdatasync an annotation. A killed program leaves at mo
 line, which the next session cuts.
 """
 
-import getpass
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from harness_cli.store.appending import append_durably
 from harness_cli.store.journal import cut_torn_tail, line_of, scan
 from harness_cli.store.locks import IfLocked, locked
 from harness_cli.store.redact import redact
+from harness_cli.store.state import user_name
 
 FOLDER = "annotations"
 OPENINGS = "openings.jsonl"
@@ -41,12 +41,8 @@ def annotator_name(name: str | None) -> str:
 
 
 def _user() -> str:
-    """The user of this machine as a file name; `annotator` where the system knows none."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        return "annotator"
-    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("._-")[:64] or "annotator"
+    """The user of this machine as a file name."""
+    return re.sub(r"[^a-z0-9._-]+", "-", user_name().lower()).strip("._-")[:64] or "annotator"
 
 
 def fault_of(sheet: BlindSheet, pair: str, choice: str, reason: str, tag: str) -> str | None:

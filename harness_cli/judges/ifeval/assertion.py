@@ -35,8 +35,8 @@ def follows(name: str, arguments: Mapping[str, Any], text: str) -> bool:
         return False
     try:
         return bool(CHECKS[name](text, **arguments))
-    except re.error as exc:
-        raise JudgeError(f"{name}: `{exc.pattern!s}` is no pattern") from exc
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise JudgeError(f"{name}: a word is no pattern: {exc}") from exc
 
 
 def relaxed(text: str) -> Iterator[str]:

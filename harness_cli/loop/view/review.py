@@ -5,7 +5,6 @@ names the command that does.
 """
 
 import asyncio
-import getpass
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness_cli.loop.view.hunk_cards import Background, background, cards, earl
 from harness_cli.records.diagnosis import Decision, Proposal
 from harness_cli.store.project import Project
 from harness_cli.store.redact import Redactor
+from harness_cli.store.state import user_name
 
 BODY_LIMIT = 2 * 1024 * 1024
 MARK = HEAD.splitlines()[0]
@@ -116,7 +116,7 @@ class _Review:
             if proposal.proposer == "deterministic"
             else proposal.proposer,
             "behind": behind,
-            "reviewer": getpass.getuser(),
+            "reviewer": user_name(),
             "eyes": second_eyes(self.project),
             "cards": cards(proposal, behind),
         }

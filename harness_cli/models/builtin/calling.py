@@ -1,6 +1,7 @@
 """Which tools serve a want, by what the skills and the tools' own definitions say."""
 
 import re
+from dataclasses import replace
 
 from harness_cli.models.builtin.arguments import fill, needs_product, takes
 from harness_cli.models.builtin.language import OBLIGATION, THAT, THIS, features
@@ -18,6 +19,8 @@ SLOTS_SHARE = 0.5
 """Weight of the share of a pattern's slots that a tool's text names, when tools are ranked."""
 TAKES_IT = 0.3
 """Added when a tool asks for just the products a comment names, taken off when it does not."""
+ABOUT_AS_NEAR = 0.85
+"""A tool with this share of another's score is about as near."""
 AT_ONCE = 0.5
 """Where there is one round to act, a second tool is asked too from this share of the first's score
 on."""
@@ -56,9 +59,32 @@ def rank_tools(want: Want, guides: list[Guide], scene: Scene, similarity: Simila
     return Ranking.of(scores)
 
 
+def as_asked(
+    tools: list[str],
+    ranking: Ranking,
+    want: Want,
+    guides: list[Guide],
+    scene: Scene,
+    similarity: Similarity,
+) -> list[str]:
+    """Tools to try next, by falling rank; of those about as near as the first, the one that the
+    comment speaks of.
+
+    For when the tool asked before did not fill the nearest pattern but another: the nearest may be
+    the wrong one, and what tools have in common with its slots does not tell them apart.
+    """
+    if len(tools) < 2:
+        return tools
+    floor = ABOUT_AS_NEAR * ranking.by_name[tools[0]]
+    asked = rank_tools(replace(want, pattern=None), guides, scene, similarity)
+    alike = [n for n, _ in asked.scores if n in tools and ranking.by_name[n] >= floor]
+    return [*alike, *(n for n in tools if n not in alike)]
+
+
 def at_once(want: Want, scene: Scene, similarity: Similarity) -> list[Offer]:
-    """The tools for a want before any skill is read: the nearest by its own definition, whatever it
-    does, and the next that looks something up.
+    """The tools for a want before any skill is read: the nearest by its own definition, and the
+    next that looks something up. One that changes what viewers see takes a comment that names the
+    product: no skill was read yet that could say whether the viewer asks for that.
     """
     if lost(want.comment, scene):
         return []
@@ -67,7 +93,9 @@ def at_once(want: Want, scene: Scene, similarity: Similarity) -> list[Offer]:
         ranking = Ranking.of({n: s for n, s in ranking.scores if n in _taking(want, scene)})
     floor = AT_ONCE * ranking.top
     named = (t for n, s in ranking.scores if s >= floor and (t := scene.tool(n)))
-    near = [t for t in named if not fill(t, want.comment, scene, similarity).missing]
+    named_one = bool(mentions(want.comment, scene).said)
+    may = (t for t in named if named_one or looks_up(t))
+    near = [t for t in may if not fill(t, want.comment, scene, similarity).missing]
     return [*near[:1], *[t for t in near[1:] if looks_up(t)][:1]]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from harness_cli.models.builtin.arguments import fill, needs_product, takes_one_product
 from harness_cli.models.builtin.calling import (
     TOOL_FLOOR,
+    as_asked,
     at_once,
     left_open,
     looks_up,
@@ -15,7 +16,7 @@ from harness_cli.models.builtin.calling import (
     obliged,
     rank_tools,
 )
-from harness_cli.models.builtin.composing import Composer
+from harness_cli.models.builtin.composing import STAND_IN, Composer
 from harness_cli.models.builtin.hearing import heard, spelt
 from harness_cli.models.builtin.language import clauses, language_of, sentences
 from harness_cli.models.builtin.mentions import mentions
@@ -180,6 +181,9 @@ class Mind:
         near = [n for n, s in ranking.scores if s >= FURTHER * ranking.top] or [ranking.best or ""]
         if self.turn.called(ranking.best or ""):
             near = [n for n in near[: SECOND_TRIES + 1] if self._may_tell(n, want)]
+            near = [n for n in near if not self.turn.called(n)]
+            if self._answered_otherwise(want):
+                near = as_asked(near, ranking, want, self.guides, scene, self.similarity)
         elif not self.turn.answers:
             near = [n for n, _ in ranking.scores[:FIRST_TRIES]]
         untried = [n for n in near if not self.turn.called(n)]
@@ -188,7 +192,7 @@ class Mind:
         tied = len(chosen) == 2 and all(needs_product(t) for t in chosen)
         scores = [ranking.by_name[t.name] for t in chosen]
         once = scene.rounds <= ONE_FOR_TOOLS and all(looks_up(t) for t in chosen)
-        if not (once or (tied and scores[0] - scores[1] < NEAR_TIE)):
+        if not (once or (tied and abs(scores[0] - scores[1]) < NEAR_TIE)):
             chosen = chosen[:1]
         return [*forced, *chosen]
 
@@ -203,6 +207,14 @@ class Mind:
         composer = Composer(self.scene, self.turn, self.guides, self.similarity, self.demand)
         language = composer.language(want.comment)
         return bool(want.pattern and composer.said(want.pattern, want, language))
+
+    def _answered_otherwise(self, want: Want) -> bool:
+        """Whether they fill another pattern about as near: that one may be meant."""
+        composer = Composer(self.scene, self.turn, self.guides, self.similarity, self.demand)
+        language = composer.language(want.comment)
+        least = STAND_IN * want.ranked[0][1] if want.ranked else 0.0
+        near = [p for n, s in want.ranked[1:] if s >= least and (p := composer.pattern(n))]
+        return any(p.slots and composer.said(p, want, language) for p in near)
 
     def _simpler(self) -> list[tuple[str, dict[str, Any]]]:
         """Failed calls once more with nothing but what their schema requires."""

@@ -136,6 +136,16 @@ def spelled_out(comment: str) -> str:
     return " ".join([comment, *added])
 
 
+PERSONAL = re.compile(
+    r"\bwhere (?:do|did) you (?:come from|live|grow up)\b|\bwhere are you (?:\w+ )?from\b"
+    r"|\bhow old are you\b|\bwhat(?:'s| is) your (?:name|age|home ?town)\b"
+    r"|\bare you (?:single|married)\b"
+    r"|哪[里儿]人|什么地方人|(?:你|您|主播)(?:叫(?:什么|啥)|多大(?:了|啦|年纪)|几岁|结婚|住哪)",
+    re.IGNORECASE,
+)
+"""A question about the one who is spoken to: where they are from, their name, their age, family."""
+
+
 def squeezed(text: str) -> str:
     """A text without letters drawn out (`pleeease`) and without opening phrases of politeness."""
     text = re.sub(r"([A-Za-z])\1{2,}", r"\1", text)

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from harness_cli.models.builtin.scene import Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
-from harness_cli.models.builtin.situation import CLEAR, CONFIGURED, SEVERAL, UNCLEAR
+from harness_cli.models.builtin.situation import CLEAR, CONFIGURED, SEVERAL, TALK, UNCLEAR
 
 OUTRIGHT, AHEAD = 0.5, 1.5
 """A description with this share of a cue's words, so many times that of any other, speaks of its
@@ -38,6 +38,9 @@ _OTHER_WORDS = {
     ),
     CONFIGURED: re.compile(
         r"\bfaqs?\b|\bfrequent\w*\b[^.:;。；]{0,12}\bquestions?\b|常见问题", re.IGNORECASE
+    ),
+    TALK: re.compile(
+        r"\b(?:casual|small|light|idle) talk\b|\bchit-?chat\b|\bbanter\b|闲聊", re.IGNORECASE
     ),
 }
 """How else a description says that it is for a situation; other cues go by their words alone."""
@@ -69,6 +72,12 @@ def asker(scene: Scene, similarity: Similarity, but: Container[str]) -> str | No
     """The skill for asking back, unless it is one of those."""
     ranking = Ranking.of(dict(shares(UNCLEAR, _candidates(scene), similarity)))
     return ranking.best if ranking.top >= CLEAR_CASE and ranking.best not in but else None
+
+
+def talker(scene: Scene, similarity: Similarity) -> str | None:
+    """The skill for talk about nothing that is sold, if a description is for that."""
+    ranking = Ranking.of(dict(shares(TALK, _candidates(scene), similarity)))
+    return ranking.best if ranking.top >= CLEAR_CASE else None
 
 
 def _candidates(scene: Scene) -> list[Candidate]:

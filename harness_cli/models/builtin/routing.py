@@ -3,9 +3,9 @@
 import re
 from functools import lru_cache
 
-from harness_cli.models.builtin.language import clauses
+from harness_cli.models.builtin.language import PERSONAL, clauses
 from harness_cli.models.builtin.mentions import mentions
-from harness_cli.models.builtin.roles import plain, shares
+from harness_cli.models.builtin.roles import plain, shares, talker
 from harness_cli.models.builtin.scene import Offer, Scene
 from harness_cli.models.builtin.similarity import Candidate, Ranking, Similarity
 from harness_cli.models.builtin.situation import asked_for, cues, happenings, lost
@@ -48,7 +48,8 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
         whole = _with_cues(comment, scene, similarity, candidates)
         if whole.best is None:
             continue
-        for name in _leaders(whole, scene):
+        talk = [] if outright else _talk(comment, whole, scene, similarity)
+        for name in talk or _leaders(whole, scene):
             chosen[name] = max(whole.by_name[name], chosen.get(name, -1.0))
         parts = clauses(comment)
         for part in parts if len(parts) > 1 else []:
@@ -56,9 +57,20 @@ def route(scene: Scene, similarity: Similarity, without: frozenset[str] = frozen
             near = ranking.top >= SECOND_SKILL * max(whole.top, 0.2)
             if ranking.best and near and ranking.margin() >= 0.1:
                 chosen.setdefault(ranking.best, ranking.top)
-        doubted += [] if outright else _second(whole)
+        doubted += [] if outright or talk else _second(whole)
     ordered = sorted(chosen, key=lambda n: (-chosen[n], n))
     return list(dict.fromkeys([*ordered, *doubted]))[:3]
+
+
+def _talk(comment: str, ranking: Ranking, scene: Scene, similarity: Similarity) -> list[str]:
+    """The skill for talk, when the host is asked about themselves: what such a question shares with
+    another description ("where do you come from", "where is my parcel") it shares by chance.
+
+    As with doubt, only where no description tells outright when to ask back: else words decide.
+    """
+    if not PERSONAL.search(comment) or mentions(comment, scene).said:
+        return []
+    return [n for n in [talker(scene, similarity)] if n in ranking.by_name]
 
 
 def _second(ranking: Ranking) -> list[str]:

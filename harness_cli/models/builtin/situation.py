@@ -30,6 +30,7 @@ UNCLEAR = "it is not clear which product is meant, context missing, ask back 不
 CLEAR = "names a link number or a product, or points at the one being shown 链接 商品"
 COMPARING = "compare several products with each other 多个商品对比"
 SEVERAL = "several comments of many viewers at once 多条评论"
+TALK = "casual talk, small talk, chat 闲聊 聊天"
 CONFIGURED = "a configured FAQ entry answers the question 常见问题"
 _POINTING = re.compile(f"{THIS.pattern}|{THAT.pattern}", re.IGNORECASE)
 

@@ -27,6 +27,7 @@ def parts(study: Study, project: Path) -> dict[str, str]:
         "lessons": (study.training_set, study.recipe, study.state_seed),
         "variant_states": (study.variant_states, study.state_seed),
         "split": study.split,
+        "limit": study.limit,
         "base": study.base,
         "threads": study.threads,
         **{f"data {name}": data for name, data in study.data.items()},

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -31,7 +31,7 @@ from harness_cli.simulator.oracle import fill
 from harness_cli.simulator.sandbox import SandboxExecutor
 from harness_cli.training.conversation import conversation_of
 from harness_cli.training.masking import Order, Tools, mask_all
-from harness_cli.training.students import lesson, tools_column
+from harness_cli.training.students import Lesson, lesson, tools_column
 from harness_cli.training.training_rows import ReadRow
 
 TEACHER: Final = "gold"
@@ -98,25 +98,61 @@ async def played(shop: Shop, item: Item, setting: Setting) -> Trajectory | None:
 
 
 async def lessons(
-    shop: Shop, pairs: Sequence[tuple[Item, Setting]], tools: Tools
+    shop: Shop, pairs: Sequence[tuple[Item, Setting]], tools: Tools, *, together: int = 1
 ) -> AsyncIterator[ReadRow]:
-    """A row of tokens for every pair whose gold passes. Raises `HarnessError` without a mask."""
+    """A row of tokens for every pair whose gold passes, or for up to `together` of one harness.
+
+    Raises `HarnessError` without a mask.
+    """
+    waiting: dict[bytes, list[_Played]] = {}
     for item, setting in pairs:
         trajectory = await played(shop, item, setting)
         if trajectory is None:
             continue
+        name = f"{item.id}@{setting.name}"
         made = lesson("agent", conversation_of(trajectory), thinking=True, include_last=True)
         if isinstance(made, str):
-            raise HarnessError(f"`{item.id}` under `{setting.name}`: {made}")
+            raise HarnessError(f"`{name}`: {made}")
         column = tools_column(offered(setting.state, overlay=item.overlay.tools))
-        (masked,) = mask_all(tools, [Order(made, column, None)])
-        if isinstance(masked, str):
-            raise HarnessError(f"`{item.id}` under `{setting.name}`: {masked}")
-        yield ReadRow(
-            id=f"{item.id}@{setting.name}",
-            input_ids=tuple(masked.row.input_ids),
-            labels=tuple(masked.row.labels()),
-        )
+        shown = msgspec.json.encode((made.messages[0], column))
+        mine = waiting.setdefault(shown, [])
+        mine.append(_Played(name, made, column))
+        if len(mine) == together:
+            yield _row(waiting.pop(shown), tools)
+    for left in waiting.values():
+        yield _row(left, tools)
+
+
+class _Played(NamedTuple):
+    """A gold trajectory as a lesson, with the tools it was shown."""
+
+    name: str
+    lesson: Lesson
+    tools: list[dict[str, Any]] | None
+
+
+def _row(found: Sequence[_Played], tools: Tools) -> ReadRow:
+    name = "+".join(one.name for one in found)
+    whole = joined([one.lesson for one in found])
+    (masked,) = mask_all(tools, [Order(whole, found[0].tools, None)])
+    if isinstance(masked, str):
+        raise HarnessError(f"`{name}`: {masked}")
+    labels = tuple(masked.row.labels())
+    return ReadRow(id=name, input_ids=tuple(masked.row.input_ids), labels=labels)
+
+
+def joined(found: Sequence[Lesson]) -> Lesson:
+    """Several requests to one harness as one conversation: its system message is read once.
+
+    On a processor reading the harness is most of a lesson's cost, and the loss falls on the rest.
+    """
+    first, *others = found
+    messages, trained = list(first.messages), list(first.trained)
+    for one in others:
+        shift = len(messages) - 1
+        trained += [position + shift for position in one.trained]
+        messages += one.messages[1:]
+    return Lesson(first.student, tuple(messages), tuple(trained), found[-1].unfinished)
 
 
 def _load(base: HarnessState, skill: str, given: AugmentationMap, asked: str) -> ChatReply:

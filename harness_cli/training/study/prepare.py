@@ -120,9 +120,9 @@ async def _lessons(ground: Ground, base: HarnessState, said: Said) -> None:
         if path.is_file():
             continue
         pairs = dealt(items[: data.items], settings, data, seed=study.state_seed)
-        rows = await _rows(shop, pairs, tools)
+        rows = await _rows(shop, pairs, tools, data.together)
         write_atomic(path, b"".join(row + b"\n" for row in rows))
-        said(f"train/{name}.jsonl: {len(rows)} lessons of {len(pairs)} golds")
+        said(f"train/{name}.jsonl: {len(rows)} rows of {len(pairs)} golds")
 
 
 def dealt(
@@ -141,8 +141,11 @@ def dealt(
     return found
 
 
-async def _rows(shop: Shop, pairs: Sequence[tuple[Item, Setting]], tools: Tools) -> list[bytes]:
-    return [msgspec.json.encode(row) async for row in lessons(shop, pairs, tools)]
+async def _rows(
+    shop: Shop, pairs: Sequence[tuple[Item, Setting]], tools: Tools, together: int
+) -> list[bytes]:
+    made = lessons(shop, pairs, tools, together=together)
+    return [msgspec.json.encode(row) async for row in made]
 
 
 def _setting(states: States | None, name: str) -> Setting:

@@ -205,6 +205,7 @@ async def _run(ground: Ground, arm: str, seed: int, evalset: str) -> RunFolder:
         evalset=evalset,
         split=study.split,
         policy=policy,
+        limit=study.limit,
         concurrency=study.concurrency,
         reason=REASON,
         seed=0,
