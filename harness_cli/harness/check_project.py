@@ -23,6 +23,8 @@ from harness_cli.store.catalogue import read_catalogue
 from harness_cli.store.project import FILE
 from harness_cli.store.repo import Repo
 
+READ = (".md", ".yaml", ".json")
+"""Ends of the names of files that a harness is made of."""
 T = TypeVar("T")
 _item = msgspec.json.Decoder(Item).decode
 
@@ -66,9 +68,21 @@ def _harness(root: Path, config: ProjectConfig, rev: str | None) -> list[Finding
         return [
             Finding(path=config.harness, rule="harness/git", message=str(exc), fix=exc.hint or "")
         ]
-    return [
-        msgspec.structs.replace(f, path=f"{config.harness}/{f.path}") for f in check_files(files)
-    ]
+    found = check_files(files)
+    if rev is None:
+        found += [_left_out(p) for p in repo.ignored_files(folder) if p.endswith(READ)]
+    return [msgspec.structs.replace(f, path=f"{config.harness}/{f.path}") for f in found]
+
+
+def _left_out(path: str) -> Finding:
+    """A part of the harness by its name that is none: whoever wrote it believes it counts."""
+    return Finding(
+        path=path,
+        level="warning",
+        rule="file/ignored",
+        message="git ignores this file, so the harness goes without it",
+        fix="`git add -f` it, or move it away",
+    )
 
 
 def _evalsets(root: Path, config: ProjectConfig) -> Iterator[Finding]:

@@ -83,7 +83,7 @@ def _arguments(tool: Tool) -> Iterator[Row]:
     closed = tool.input_schema.get("additionalProperties") is False
     required = tool.input_schema.get("required", [])
     for name in required if isinstance(required, list) else []:
-        if name not in properties:
+        if isinstance(name, str) and name not in properties:
             level = "error" if closed else "warning"
             message = f"`{name}` is required and not described"
             yield "$.inputSchema.required", "tool/schema", level, message, "add it to `properties`"

@@ -18,10 +18,11 @@ def start_repository(folder: Path) -> Repo:
 def commit_paths(repo: Repo, paths: Sequence[Path], message: str) -> str:
     """One commit on the branch that is checked out, of these paths alone; returns its id.
 
-    What else is staged stays staged. Where the paths are as HEAD has them, HEAD is returned.
+    What else is staged stays staged. Where the paths are as HEAD has them, HEAD is returned. They
+    are added whatever ignores them: a pattern of the user's must not leave a part out.
     """
     names = [repo.relative(path).as_posix() for path in paths]
-    repo.run("--literal-pathspecs", "add", "--", *names)
+    repo.run("--literal-pathspecs", "add", "--force", "--", *names)
     changed = repo.run(
         "--literal-pathspecs", "status", "--porcelain", "--untracked-files=all", "--", *names
     )

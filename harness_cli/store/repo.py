@@ -182,6 +182,13 @@ class Repo:
                 [(mode, oid, path.removeprefix(prefix)) for mode, oid, path in rows], env
             )
 
+    def ignored_files(self, folder: Path) -> list[str]:
+        """Files under `folder` that git leaves out, as paths in it."""
+        where = self.relative(folder).as_posix()
+        asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", where)
+        listed = os.fsdecode(self.run("--literal-pathspecs", *asked)).split("\0")[:-1]
+        return [path.removeprefix(f"{where}/") for path in listed]
+
     @contextmanager
     def scratch(self, *, objects: bool = False) -> Iterator[dict[str, str]]:
         """Variables of a throw-away copy of the index, and of a throw-away object folder."""

@@ -70,6 +70,7 @@ WRONG = [
     (T, "minimum: 1", "pattern: '('", "tool/schema", 6, ""),
     (T, "minimum: 1", "pattern: 'a{99999999999}'", "tool/schema", 6, ""),
     (T, "required: [link_id]", "required: [link]", "tool/schema", 7, "properties"),
+    (T, "required: [link_id]", "required: [[link_id], {a: 1}]", "tool/schema", 7, ""),
     (T, "inputSchema:", "inputSchem:", "tool/file", 3, "did you mean `inputSchema`?"),
     (T, "  type: object\n", "  $schema: http://json-schema.org/draft-07/schema#\n  type: object\n",
      "tool/schema", 4, "2020-12"),

@@ -109,6 +109,19 @@ def test_the_harness_of_another_revision_is_checked_without_a_checkout(place):
         check_project(place, rev="nope")
 
 
+def test_a_part_of_the_harness_that_git_ignores_is_told(place):
+    (place / ".git/info/exclude").write_text("draft*\n*.pyc\n")
+    for name in ("skills/draft/SKILL.md", "hooks/draft.yaml", "tools/draft.pyc"):
+        (place / "harness_repo" / name).parent.mkdir(exist_ok=True)
+        (place / "harness_repo" / name).write_text("x")
+    found = [(f.path, f.rule, f.level) for f in check_project(place)]
+    assert found == [
+        ("harness_repo/hooks/draft.yaml", "file/ignored", "warning"),
+        ("harness_repo/skills/draft/SKILL.md", "file/ignored", "warning"),
+    ]
+    assert check_project(place, rev="HEAD") == []
+
+
 def test_a_project_outside_git_or_without_a_harness_says_so(tmp_path):
     (tmp_path / "harness.yaml").write_text("schema: 1\n")
     rules = {f.rule: f for f in check_project(tmp_path)}

@@ -37,10 +37,13 @@ def test_a_new_project_is_committed_loads_and_has_nothing_missing(tmp_path):
 
 def test_a_project_inside_a_repository_is_a_commit_of_that_repository(tmp_path):
     git(tmp_path, "init", "-q")
+    (tmp_path / ".git/info/exclude").write_text("*.json*\nmanifests\n")
     (tmp_path / "mine.txt").write_text("x")
     made = make_project(tmp_path / "shop")
     assert not made.new_repository
     assert git(tmp_path, "status", "--porcelain") == "?? mine.txt"
+    left_out = git(tmp_path, "ls-files", "--others", "--ignored", "--exclude-standard", "shop")
+    assert left_out == ""
 
 
 @pytest.mark.parametrize("name", ["harness.yaml", "harness_repo", "evalsets"])

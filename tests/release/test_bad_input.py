@@ -79,6 +79,16 @@ def test_no_flag_says_yes_for_a_gate(released):
     )  # fmt: skip
 
 
+def test_what_the_user_ignores_is_committed_with_a_release_all_the_same(released):
+    project, _ = released
+    (project.root / ".git/info/exclude").write_text("*.zst\nmanifests/\n")
+    made = promoted(project)
+    name = made.manifest.predicate.id
+    held = git(project.root, "show", "--name-only", "--format=", str(made.commit)).splitlines()
+    assert {f"manifests/{name}.json", f"manifests/evidence/{name}.jsonl.zst"} <= set(held)
+    assert wrong(project, name) == {}
+
+
 def test_gates_and_limits_that_nobody_committed_promote_nothing(released):
     """A gate file that git does not hold could let anything through and leave no trace."""
     project, _ = released
