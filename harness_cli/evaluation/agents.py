@@ -1,6 +1,6 @@
 """An agent from a project: state, policy and fallback, executors, limits, an item's overlay."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +119,8 @@ def for_item(agent: Agent, item: Item, states: "StateSource | None" = None) -> A
     if not (overlay.tools or overlay.instructions or item.tool_returns):
         return agent
     executors: dict[str, Executor] = {
-        kind: Returns(item.tool_returns, executor) for kind, executor in agent.executors.items()
+        kind: returns_before(executor, item.tool_returns)
+        for kind, executor in agent.executors.items()
     }
     executors["returns"] = Returns(item.tool_returns, None)
     made = replace(
@@ -157,14 +158,32 @@ class Returns:
             )
         return await self._inner.call(tool, arguments, request)
 
-    async def warm(self, tool: Tool) -> None:
-        """Start what the tool needs, unless its return is simulated."""
-        warm = getattr(self._inner, "warm", None)
-        if warm is not None and tool.name not in self._returns:
-            await warm(tool)
-
     async def close(self) -> None:
         """The inner executor belongs to the agent."""
+
+
+class WarmReturns(Returns):
+    """The same before an executor that has to start something first."""
+
+    def __init__(
+        self,
+        returns: Mapping[str, Any],
+        inner: Executor,
+        warm: Callable[[Tool], Awaitable[None]],
+    ) -> None:
+        super().__init__(returns, inner)
+        self._warm = warm
+
+    async def warm(self, tool: Tool) -> None:
+        """Start what the tool needs, unless its return is simulated."""
+        if tool.name not in self._returns:
+            await self._warm(tool)
+
+
+def returns_before(inner: Executor, given: Mapping[str, Any]) -> Returns:
+    """Simulated returns before an executor: warmed where that one is, for a task each call."""
+    warm = getattr(inner, "warm", None)
+    return Returns(given, inner) if warm is None else WarmReturns(given, inner, warm)
 
 
 def simulated(value: Any) -> ToolResult:

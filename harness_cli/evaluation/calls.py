@@ -39,20 +39,31 @@ class Recorded:
         """Calls of the judge's members, by name."""
 
 
-class ToolsDigest:
-    """Digest of the tool definitions, which are the same object for most calls of a run."""
+class SharedDigests:
+    """Digests of what most calls of a run have in common: the tools and the system prompt."""
 
-    __slots__ = ("_digest", "_tools")
+    __slots__ = ("_first", "_message", "_tools", "_tools_digest")
 
     def __init__(self) -> None:
         self._tools: tuple[dict[str, Any], ...] | None = None
-        self._digest = b""
+        self._message: Message = {}
+        self._tools_digest = self._first = b""
 
-    def of(self, tools: tuple[dict[str, Any], ...]) -> bytes:
+    def tools(self, tools: tuple[dict[str, Any], ...]) -> bytes:
         """Digest of `tools`, in the order in which they are offered."""
         if tools is not self._tools:
-            self._tools, self._digest = tools, blake2b(_encode(tools), digest_size=16).digest()
-        return self._digest
+            self._tools, self._tools_digest = tools, _digest(_encode(tools))
+        return self._tools_digest
+
+    def first(self, message: Message) -> bytes:
+        """Digest of a rollout's first message."""
+        if message != self._message:
+            self._message, self._first = message, _digest(_encode(message))
+        return self._first
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 class JournaledCalls:
@@ -62,7 +73,7 @@ class JournaledCalls:
         self,
         journal: Journal,
         gate: Gate,
-        tools: ToolsDigest,
+        shared: SharedDigests,
         cleaner: Cleaner,
         *,
         item: str,
@@ -73,7 +84,7 @@ class JournaledCalls:
         self._judge = judge
         self._journal = journal
         self._gate = gate
-        self._tools = tools
+        self._shared = shared
         self._cleaner = cleaner
         self._item = item
         self._repeat = repeat
@@ -178,8 +189,10 @@ class JournaledCalls:
         old, new = self._messages, request.messages
         if not (old and len(new) >= len(old) and all(map(_is, old, new))):
             self._chain, old = b"", ()
+        if new and not old:
+            self._chain, old = self._shared.first(new[0]), new[:1]
         for message in new[len(old) :]:
-            self._chain = blake2b(self._chain + _encode(message), digest_size=16).digest()
+            self._chain = _digest(self._chain + _encode(message))
         self._messages = new
         settings = (
             request.temperature,
@@ -189,7 +202,7 @@ class JournaledCalls:
             request.tool_choice,
             request.stop,
         )
-        whole = self._chain + self._tools.of(request.tools) + _encode(settings)
+        whole = self._chain + self._shared.tools(request.tools) + _encode(settings)
         return blake2b(whole, digest_size=16).hexdigest()
 
 

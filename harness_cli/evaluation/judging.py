@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from harness_cli.evaluation.calls import JournaledCalls, ToolsDigest
+from harness_cli.evaluation.calls import JournaledCalls, SharedDigests
 from harness_cli.evaluation.gate import Budget
 from harness_cli.judges.open import GROUNDED
 from harness_cli.judges.outcome import Outcome
@@ -32,7 +32,7 @@ class JudgedCalls:
         return JournaledCalls(
             job.journal,
             job.gate,
-            job.judge_tools.setdefault(member, ToolsDigest()),
+            job.judge_shared.setdefault(member, SharedDigests()),
             job.cleaner,
             item=self._work.item.id,
             repeat=self._work.repeat,

@@ -1,6 +1,7 @@
 """One item through agent, judge and journal; and the workers that do it side by side."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import msgspec
 
 from harness_cli.errors import JudgeError
 from harness_cli.evaluation.agents import for_item
-from harness_cli.evaluation.calls import JournaledCalls, Recorded, ToolsDigest
+from harness_cli.evaluation.calls import JournaledCalls, Recorded, SharedDigests
 from harness_cli.evaluation.gate import Gate, RunStopped
 from harness_cli.evaluation.judging import JudgedCalls, judging_of, rubric_outcomes
 from harness_cli.evaluation.progress import Observe, Progress
@@ -28,14 +29,42 @@ from harness_cli.records.trajectory import StopReason, Trajectory
 from harness_cli.records.verdict import ItemResult, Verdict
 from harness_cli.runtime.agent import Agent
 from harness_cli.runtime.loop import rollout
-from harness_cli.store.journal import Batch, Journal
+from harness_cli.store.journal import LATEST_S, Batch, Journal
 from harness_cli.store.redact import Redactor
 
-Finished = asyncio.Queue[tuple[ItemResult, Batch] | None]
-"""Items that wait for their record to be durable; None when no more will come."""
+TOGETHER_S = LATEST_S
+"""So long at most a finished item waits for others, to go to the disk with them."""
 DEAD_AFTER = 20
 """So many errored rollouts (or two rounds of the workers) before any other one: the provider is
 down or refuses us, and going on would only repeat it."""
+
+
+class Finished(asyncio.Queue[tuple[ItemResult, Batch] | None]):
+    """Items that wait for their record to be durable; None when no more will come."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._hurry = asyncio.Event()
+        self._ended = False
+
+    async def put(self, entry: tuple[ItemResult, Batch] | None) -> None:
+        """As a queue's; one that is full, or at its end, is waited for by somebody."""
+        self._ended = self._ended or entry is None
+        if self._ended or self.full():
+            self._hurry.set()
+        await super().put(entry)
+
+    async def company(self) -> None:
+        """A moment in which more may come, over at once when somebody waits for room.
+
+        A sync wakes two threads and the disk, whatever it takes along: few are made for many.
+        """
+        if self._ended or self.full():
+            return
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TOGETHER_S):
+                await self._hurry.wait()
 
 
 @dataclass(slots=True)
@@ -65,8 +94,8 @@ class Job:
     """Augmented harness states, where items name one."""
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor.from_environment().text))
     texts: Texts = field(init=False)
-    tools: ToolsDigest = field(default_factory=ToolsDigest)
-    judge_tools: dict[str, ToolsDigest] = field(default_factory=dict)
+    shared: SharedDigests = field(default_factory=SharedDigests)
+    judge_shared: dict[str, SharedDigests] = field(default_factory=dict)
     """The same for each member of the judge."""
     errors: int = 0
     judge_errors: int = 0
@@ -87,7 +116,7 @@ async def work_off(job: Job, queue: Iterator[Work], concurrency: int) -> None:
     being synced. An item counts only when it is durable, and a disk that stands still stops the
     workers after two items each.
     """
-    finished: Finished = asyncio.Queue(2 * concurrency)
+    finished = Finished(2 * concurrency)
     counting = asyncio.ensure_future(_count(job, finished))
     workers = [_worker(job, queue, concurrency, finished) for _ in range(concurrency)]
     working = asyncio.ensure_future(_all(workers, finished))
@@ -128,6 +157,8 @@ async def _count(job: Job, finished: Finished) -> None:
     """Results in the order in which they became durable."""
     while (entry := await finished.get()) is not None:
         result, durable = entry
+        if not durable.done:
+            await finished.company()
         await durable
         job.ended = clocks()
         job.progress.add(result)
@@ -149,7 +180,7 @@ async def run_item(job: Job, work: Work) -> tuple[ItemResult, Batch]:
     calls = JournaledCalls(
         job.journal,
         job.gate,
-        job.tools,
+        job.shared,
         job.cleaner,
         item=item.id,
         repeat=work.repeat,

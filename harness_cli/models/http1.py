@@ -11,6 +11,7 @@ from typing import Final
 
 from harness_cli.errors import ProviderError
 from harness_cli.models.provider_errors import malformed, stalled, transport
+from harness_cli.models.stamped import StampedSocket
 
 _HEAD_LIMIT: Final = 64 * 1024
 _BODY_LIMIT: Final = 256 * 1024 * 1024
@@ -23,8 +24,8 @@ class Stale(Exception):
 class Connection(asyncio.Protocol):
     """One connection; parses the answer of one exchange at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, wire: StampedSocket) -> None:
+        self._loop, self._wire = loop, wire
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -37,18 +38,16 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._ready: list[bytes] = []
         self._state = "head"
-        self._left = 0
-        self._total = 0
+        self._left = self._total = 0
         self._error: Exception | None = None
-        self._stall_s = stall_s
-        self._heard = self._loop.time()
+        self._stall_s, self._heard = stall_s, self._loop.time()
         self._inflate: zlib._Decompress | None = None
         self.status = 0
         self.headers: dict[str, str] = {}
         self._keep = True
         self._since = self._last = 0.0
         self.came: tuple[float, float] | None = None
-        """When the first and the last of what `read` gave reached this process."""
+        """When the first and the last of what `read` gave reached this machine."""
 
     # -- asyncio's side
 
@@ -60,7 +59,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Asyncio read bytes."""
         self._heard = self._loop.time()
-        now, unread = time.perf_counter(), bool(self._ready)
+        now, unread = self._wire.came(after=self._last), bool(self._ready)
         if self._state == "idle":
             self.close()  # An answer to nothing: the connection is out of step.
             return
@@ -93,8 +92,8 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self.used += 1
         self._start(stall_s)
-        if stall_s is not None:
-            self._timer = self._loop.call_later(stall_s, self._watch)
+        self._arm()
+        self._last = time.perf_counter()
         self._transport.write(message)
 
     async def head(self) -> None:
@@ -129,13 +128,13 @@ class Connection(asyncio.Protocol):
 
     def rest(self) -> None:
         """Between two exchanges."""
-        self._stop_timer()
         self._state = "idle"
         self.idle_since = self._loop.time()
 
     def close(self) -> None:
         """End it now."""
-        self._stop_timer()
+        if self._timer is not None:
+            self._timer.cancel()
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
@@ -159,20 +158,26 @@ class Connection(asyncio.Protocol):
         self._error = self._error or error
         self._keep = False
 
+    def _arm(self) -> None:
+        """One timer for all exchanges: it looks how long ago the server was last heard."""
+        if self._stall_s is None:
+            return
+        at = self._heard + self._stall_s
+        if self._timer is not None and self._timer.when() > at:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(at, self._watch)
+
     def _watch(self) -> None:
-        """One timer an exchange: it looks how long ago the server was last heard."""
-        assert self._stall_s is not None
-        left = self._heard + self._stall_s - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._watch)
+        self._timer = None
+        if self._stall_s is None or self._state in ("idle", "done"):
+            return
+        if self._heard + self._stall_s > self._loop.time():
+            self._arm()
             return
         self._fail(stalled(self._stall_s))
         self._wake()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _inflated(self, data: bytes) -> bytes:
         assert self._inflate is not None

@@ -21,8 +21,9 @@ _AGENT: Final = "harness-evolution"
 class LeanPolicy(ClientPolicy):
     """Chat completions at a small fraction of a general client's cost per call."""
 
-    yields = True
-    """Every wait of it ends when it is cancelled: `runtime.ask` gives it no task of its own."""
+    keeps_deadlines = True
+    """Every wait of `complete` ends with its deadline, and at once when it is cancelled:
+    `runtime.ask` gives it neither a clock nor a task of its own."""
 
     def __init__(self, name: str, config: PolicyConfig, *, seed: int = 0) -> None:
         super().__init__(name, config, seed=seed)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from harness_cli.errors import ProviderError, UsageError
 from harness_cli.models.http1 import Connection
 from harness_cli.models.provider_errors import transport
+from harness_cli.models.stamped import StampedSocket
 
 _IDLE_S: Final = 60.0
 """Idle connections are dropped after this; a server that drops them sooner is noticed."""
@@ -70,13 +71,7 @@ class Http1Pool:
             self._context = ssl.create_default_context()
         try:
             async with asyncio.timeout(connect_s):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop),
-                    self._host,
-                    self._port,
-                    ssl=self._context,
-                    happy_eyeballs_delay=0.25,
-                )
+                return await self._opened(loop)
         except TimeoutError as exc:
             raise ProviderError.of(
                 "timeout", f"no connection to `{self._host}` within {connect_s:g} s", retryable=True
@@ -90,4 +85,23 @@ class Http1Pool:
             raise transport(
                 f"no connection to `{self._host}:{self._port}`: {exc.strerror or exc}"
             ) from exc
+
+    async def _opened(self, loop: asyncio.AbstractEventLoop) -> Connection:
+        """Asyncio finds the address that answers; its socket is then read by one of ours."""
+        found, _ = await loop.create_connection(
+            asyncio.Protocol, self._host, self._port, happy_eyeballs_delay=0.25
+        )
+        wire = StampedSocket(fileno=found.get_extra_info("socket").dup().detach())
+        found.abort()
+        try:
+            wire.begin()
+            _, connection = await loop.create_connection(
+                lambda: Connection(loop, wire),
+                sock=wire,
+                ssl=self._context,
+                server_hostname=self._host if self._tls else None,
+            )
+        except BaseException:
+            wire.close()
+            raise
         return connection

@@ -1,7 +1,5 @@
 """One answer of the policy: bounded, stepped up when it was cut off, per-call fallback."""
 
-import asyncio
-
 import msgspec
 
 from harness_cli.errors import HarnessError, ProviderError
@@ -62,17 +60,14 @@ async def _call(session: Session, policy: Policy, request: ChatRequest) -> ChatR
 async def bounded_call(policy: Policy, request: ChatRequest, seconds: float) -> ChatReply:
     """One call to a policy, ended by our clock whatever its client does.
 
-    A client of ours that says it `yields` lets itself be cancelled at once: it needs no task of its
-    own, from which it could be left behind.
+    A client of ours that `keeps_deadlines` has every wait of its own under our clock already: it
+    needs no second one, and no task from which it could be left behind.
     """
     if seconds <= 0:
         raise ProviderError.of("timeout", "no time is left", retryable=False)
     try:
         work = policy.complete(request, Deadline.within(seconds))
-        if getattr(policy, "yields", False):
-            async with asyncio.timeout(seconds):
-                return await work
-        return await within(seconds, work)
+        return await (work if getattr(policy, "keeps_deadlines", False) else within(seconds, work))
     except TimeoutError as exc:
         message = f"no answer within {seconds:g} s"
         raise ProviderError.of("timeout", message, retryable=True) from exc

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from harness_cli.evaluation.agents import Returns
+from harness_cli.evaluation.agents import returns_before
 from harness_cli.records.harness import Tool
 from harness_cli.records.request import Request
 from harness_cli.records.trajectory import ToolResult
@@ -26,7 +26,7 @@ class Started:
 
 def test_only_a_tool_that_really_runs_is_started_before_its_call():
     inner = Started()
-    returns = Returns({"lookup": "as the item says"}, inner)
+    returns = returns_before(inner, {"lookup": "as the item says"})
     lookup, search = (Tool(name=n, description=n) for n in ("lookup", "search"))
 
     async def go() -> list[str]:
@@ -40,5 +40,14 @@ def test_only_a_tool_that_really_runs_is_started_before_its_call():
     assert inner.warmed == ["search"]
 
 
-def test_without_an_executor_behind_there_is_nothing_to_start():
-    asyncio.run(Returns({}, None).warm(Tool(name="lookup", description="d")))
+class Ready(Started):
+    """One that has not."""
+
+    warm = None
+
+
+def test_before_an_executor_that_is_ready_there_is_nothing_to_start():
+    returns = returns_before(Ready(), {"lookup": "as the item says"})
+    assert not hasattr(returns, "warm")
+    search = Tool(name="search", description="d")
+    assert asyncio.run(returns.call(search, {}, Request())).content == "search itself"

@@ -193,6 +193,23 @@ def test_a_stream_that_falls_silent_is_stalled_and_asked_again(ask):
     assert (reply.content, reply.retry_reasons) == ("whole", ("stalled",))
 
 
+def test_silence_is_counted_from_the_last_question_of_a_connection(settings):
+    async def go():
+        async with serving([said(), Answer(wait_s=30)]) as endpoint:
+            policy = opened(settings, endpoint.url, stall_timeout_s=2 * SLOW, max_attempts=1)
+            await policy.complete(ASKED, Deadline.within(10))
+            await asyncio.sleep(SLOW)
+            begun = time.monotonic()
+            with pytest.raises(ProviderError) as caught:
+                await policy.complete(ASKED, Deadline.within(10))
+            await policy.close()
+            return caught.value.kind, time.monotonic() - begun
+
+    kind, took = asyncio.run(go())
+    assert kind == "stalled"
+    assert 2 * SLOW <= took < 5
+
+
 def test_a_slow_stream_that_goes_on_is_not_stalled(ask):
     slow = stream(*(chunk({"content": "x"}) for _ in range(6)), OK, pause_s=SLOW / 2)
     reply, _ = ask(slow, stall_timeout_s=3 * SLOW)

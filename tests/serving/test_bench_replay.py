@@ -276,7 +276,7 @@ def test_a_benchmark_starts_the_tool_servers_before_its_first_request():
 
 
 def test_a_client_without_a_task_of_its_own_is_ended_by_our_clock():
-    """`LeanPolicy` yields; a bound that is over ends its call and gives the connection back."""
+    """A bound that is over ends `LeanPolicy`'s call and gives the connection back."""
     request = ChatRequest(messages=({"role": "user", "content": "SID=1 ?"},))
 
     async def go():
