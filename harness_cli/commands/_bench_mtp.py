@@ -17,7 +17,7 @@ from harness_cli.records.bench import ServingFacts
 from harness_cli.records.canonical import write_atomic
 from harness_cli.serving.bench.arm import Arm
 from harness_cli.serving.bench.loopback import facts, loopback
-from harness_cli.serving.bench.mtp import MtpBench, Quality, compare, quality
+from harness_cli.serving.bench.mtp import MtpBench, Quality, against_exact, compare, quality
 from harness_cli.serving.bench.mtp_tables import (
     across_concurrency,
     chart,
@@ -26,6 +26,7 @@ from harness_cli.serving.bench.mtp_tables import (
     validities,
 )
 from harness_cli.serving.bench.route import with_job
+from harness_cli.serving.bench.tables import contrasts
 from harness_cli.serving.job_folder import job_names
 from harness_cli.store.checkpoints import DRAFTED, LOSSY, PREFIX
 from harness_cli.store.project import Project
@@ -34,6 +35,9 @@ from harness_cli.store.runs import RunStore
 if TYPE_CHECKING:
     from harness_cli.records.bench import BenchRun
 
+OFF: Final = "mtp off"
+ON: Final = "mtp on"
+LOSSY_ON: Final = "mtp on, lossy"
 MARGIN: Final = 0.02
 METRICS: Final = ("accuracy", "effectiveness", "avg")
 
@@ -72,11 +76,12 @@ def bench_mtp(project: Project, asked: AskedMtp, *, as_json: bool, quiet: bool) 
     with ExitStack() as stack:
         sides = [_side(project, stack, label, name, max(levels)) for label, name in names]
         made = _measured(project, asked, sides, levels, quiet=quiet or as_json)
-        found = [compare(s.label, made[sides[0].label], made[s.label]) for s in sides[1:]]
+        found = [compare(s.label, made[OFF], made[s.label]) for s in sides[1:]]
+        found = [_with_exact(bench, made) for bench in found]
         if scored_on is not None:
             evalset, margin = scored_on
             scored = {s.label: _scores(s, evalset, asked, quiet=quiet or as_json) for s in sides}
-            found = [_with_quality(b, scored[sides[0].label], scored[b.arm], margin) for b in found]
+            found = [_with_quality(bench, scored, margin) for bench in found]
     _keep(asked.folder, found)
     if as_json:
         emit_json({"mtp": found})
@@ -93,8 +98,8 @@ def _arms(asked: AskedMtp) -> list[tuple[str, str]]:
                 "which one drafts?", hint="--on NAME; a checkpoint:NAME drafts with its own head"
             )
         on, lossy = asked.off + DRAFTED, lossy or asked.off + LOSSY
-    named = [("mtp off", asked.off), ("mtp on", on)]
-    return [*named, ("mtp on, lossy", lossy)] if lossy else named
+    named = [(OFF, asked.off), (ON, on)]
+    return [*named, (LOSSY_ON, lossy)] if lossy else named
 
 
 def _side(project: Project, stack: ExitStack, label: str, name: str, limit: int) -> Side:
@@ -172,7 +177,21 @@ def _scores(side: Side, evalset: str, asked: AskedMtp, *, quiet: bool) -> Scores
     return {result.item_id: dict(result.scores) for result in outcome.run.results()}
 
 
-def _with_quality(bench: MtpBench, before: Scores, after: Scores, margin: float) -> MtpBench:
+def _with_exact(bench: MtpBench, made: "dict[str, list[BenchRun]]") -> MtpBench:
+    """The lossy arm with the exact one beside it; the exact one as it is."""
+    if bench.arm != LOSSY_ON:
+        return bench
+    return msgspec.structs.replace(bench, against_exact=against_exact(made[ON], made[bench.arm]))
+
+
+def _with_quality(bench: MtpBench, scored: dict[str, Scores], margin: float) -> MtpBench:
+    checks = _checks(bench.arm, scored[OFF], scored[bench.arm], margin)
+    if bench.arm == LOSSY_ON:
+        checks += _checks("lossy against exact", scored[ON], scored[bench.arm], margin)
+    return msgspec.structs.replace(bench, quality=tuple(checks))
+
+
+def _checks(arm: str, before: Scores, after: Scores, margin: float) -> list[Quality]:
     checks: list[Quality] = []
     for metric in METRICS:
         scored = [
@@ -184,8 +203,8 @@ def _with_quality(bench: MtpBench, before: Scores, after: Scores, margin: float)
         if pairs:
             a, b = [x for x, _ in pairs], [y for _, y in pairs]
             lost = len(scored) - len(pairs)
-            checks.append(quality(bench.arm, metric, a, b, margin, lost=lost))
-    return msgspec.structs.replace(bench, quality=tuple(checks))
+            checks.append(quality(arm, metric, a, b, margin, lost=lost))
+    return checks
 
 
 def _keep(folder: Path | None, found: Sequence[MtpBench]) -> None:
@@ -201,6 +220,10 @@ def _keep(folder: Path | None, found: Sequence[MtpBench]) -> None:
 
 def _show(found: Sequence[MtpBench], *, quiet: bool) -> None:
     table(*across_concurrency(found))
+    for bench in found:
+        if bench.against_exact:
+            line()
+            table(*contrasts(bench.against_exact), title="lossy against exact")
     checks = [q for bench in found for q in bench.quality]
     if checks:
         line()

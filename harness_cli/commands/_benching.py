@@ -20,6 +20,7 @@ from harness_cli.serving.bench.tables import (
     markdown,
     remarks,
     shapes,
+    shares,
     tools,
 )
 from harness_cli.store.project import Project
@@ -27,6 +28,7 @@ from harness_cli.store.runs import RunStore
 
 if TYPE_CHECKING:
     from harness_cli.records.bench import BenchRun
+    from harness_cli.serving.bench.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def replay_all(project: Project, asked: Asked, *, as_json: bool, quiet: bool) ->
     if as_json:
         emit_json(_plain(made, []))
     else:
-        show(groups(made), [], detail=len(made) == 1, quiet=quiet)
+        show(groups(made), [], quiet=quiet)
     for run in made:
         _check(run)
 
@@ -150,7 +152,7 @@ def report_on(
     if as_json:
         emit_json(_plain([*others, *made], compared))
         return
-    show(found, compared, detail=len(made) == 1 and not others, quiet=quiet)
+    show(found, compared, quiet=quiet)
     step_summary(page(found, compared))
 
 
@@ -181,23 +183,24 @@ def _contrasts(off: "list[BenchRun]", on: "list[BenchRun]") -> list[Contrast]:
     return found
 
 
-def show(found: list[Group], compared: list[Contrast], *, detail: bool, quiet: bool) -> None:
+def show(found: list[Group], compared: list[Contrast], *, quiet: bool) -> None:
     """Tables to the terminal."""
     table(*headline(found))
     if compared:
         line()
         table(*contrasts(compared))
     if not quiet:
-        line()
-        table(*shapes(found))
-        if detail:
-            numbers = found[0].figures[0]
-            for rows in (calls(numbers), tools(numbers)):
-                line()
-                table(*rows)
+        for rows in (shapes(found), *breakdown(found)):
+            line()
+            table(*rows)
     for group in found:
         for text in remarks(group):
             note(text)
+
+
+def breakdown(found: list[Group]) -> "list[Table]":
+    """By place of the call, by tool, and where the time goes; tables without a row are left out."""
+    return [rows for rows in (calls(found), tools(found), shares(found)) if rows[1]]
 
 
 def page(found: list[Group], compared: list[Contrast]) -> str:
@@ -206,6 +209,7 @@ def page(found: list[Group], compared: list[Contrast]) -> str:
     if compared:
         parts += ["\n### Against the other arm\n", markdown(contrasts(compared))]
     parts += ["\n### Workload\n", markdown(shapes(found))]
+    parts += ["\n### Breakdown\n", "\n".join(map(markdown, breakdown(found)))]
     parts += [f"- {text}\n" for group in found for text in remarks(group)]
     return "\n".join(parts)
 

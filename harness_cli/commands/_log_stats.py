@@ -5,14 +5,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness_cli.commands._serving import has_job, replica_logs
+from harness_cli.commands._serving import has_job, only_served, policy_log, replica_logs
 from harness_cli.commands._show import emit_json, line, note, table
 from harness_cli.errors import UsageError
 from harness_cli.records.engine_logs import LogStats, MetricsStats, Spread
 from harness_cli.serving.engine_logs.metrics import fetch_metrics, metrics_stats
 from harness_cli.serving.engine_logs.read import read_lines, read_log
 from harness_cli.serving.engine_logs.stats import NEW, log_stats
-from harness_cli.serving.jobs import job_named, job_paths
 from harness_cli.store.project import Project
 
 SERIES = ("running", "queue", "accept_len", "accept_rate", "throughput")
@@ -31,7 +30,7 @@ def show_stats(
     """Diagnostics of logs by name or file, of a metrics page, or of both."""
     logs = [found for name in names for found in _stats(directory, name)]
     if not logs and metrics is None:
-        logs = _stats(directory, None)
+        logs = _stats(directory, only_served(Project.find(directory).root))
     scraped = [] if metrics is None else _scraped(metrics, before)
     if as_json:
         emit_json({"logs": logs, "metrics": scraped})
@@ -42,18 +41,18 @@ def show_stats(
         _show_metrics(found)
 
 
-def _stats(directory: Path, name: str | None) -> list[LogStats]:
+def _stats(directory: Path, name: str) -> list[LogStats]:
     """One log, or every replica's of a job."""
     if name == "-":
         return [log_stats(*read_lines(sys.stdin, "stdin"))]
-    if name is not None and (directory / name).is_file():
+    if (directory / name).is_file():
         return [log_stats(*read_log(directory / name))]
     root = Project.find(directory).root
-    if name is not None and has_job(root, name):
+    if has_job(root, name):
         return [log_stats(*read_log(path)) for path in replica_logs(root, name)]
-    if name is not None and ("/" in name or name.endswith((".log", ".txt"))):
+    if "/" in name or name.endswith((".log", ".txt")):
         raise UsageError(f"no log at `{name}`")
-    return [log_stats(*read_log(job_paths(root, name or job_named(root, None).name).log))]
+    return [log_stats(*read_log(policy_log(root, name)))]
 
 
 def _scraped(source: str, before: str | None) -> list[MetricsStats]:

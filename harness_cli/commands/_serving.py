@@ -18,15 +18,22 @@ def is_job_file(name: str | None, directory: Path) -> bool:
 
 
 def serve_job(
-    project: "Project", path: Path, port: int, *, dry_run: bool, as_json: bool, quiet: bool
+    project: "Project",
+    path: Path,
+    port: int | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """`serve up JOB.yaml`: check, and start unless it is a dry run."""
     import msgspec
 
+    from harness_cli.records.counting import counted
     from harness_cli.serving.control import read_job, up
 
     job, found = read_job(path, project)
-    if port:
+    if port is not None:
         job = msgspec.structs.replace(job, port=port)
     if not quiet:
         warn(found)
@@ -40,7 +47,7 @@ def serve_job(
     line(live.url)
     if not quiet:
         said = "is served" if fresh else "was served already"
-        note(f"`{job.name}` ({job.engine}, {len(live.replicas)} replicas) {said}")
+        note(f"`{job.name}` ({job.engine}, {counted(len(live.replicas), 'replica')}) {said}")
         note(f"end it with: harness serve down {job.name} · harness serve status shows it")
 
 
@@ -147,11 +154,26 @@ def replica_logs(root: Path, name: str) -> list[Path]:
     return [folder.log(stem) for stem in chosen or ["supervisor"]]
 
 
-def policy_log(root: Path, name: str | None) -> Path:
-    """The log of a served policy, the only one where none is named. Raises `UnknownName`."""
+def only_served(root: Path) -> str:
+    """The name of the one policy or job that is served. Raises `UsageError` for none or several."""
+    from harness_cli.errors import UsageError
+    from harness_cli.serving.job_folder import job_names
+    from harness_cli.serving.jobs import jobs
+
+    known = sorted({*job_names(root), *(job.name for job, _ in jobs(root))})
+    if len(known) == 1:
+        return known[0]
+    raise UsageError(
+        "no policy is served" if not known else "several policies are served",
+        hint="harness serve up" if not known else f"name one: {', '.join(known)}",
+    )
+
+
+def policy_log(root: Path, name: str) -> Path:
+    """The log of a served policy, or of one that was. Raises `UnknownName`."""
     from harness_cli.serving.jobs import job_named, job_paths
 
-    if name is None or not (path := job_paths(root, name).log).is_file():
+    if not (path := job_paths(root, name).log).is_file():
         return job_paths(root, job_named(root, name).name).log
     return path
 
@@ -171,11 +193,11 @@ def follow_log(path: Path) -> None:
             time.sleep(0.2)
 
 
-def has_job(root: Path, name: str | None) -> bool:
+def has_job(root: Path, name: str) -> bool:
     """A job of that name left logs here."""
     from harness_cli.serving.job_folder import shelf
 
-    return name is not None and (shelf(root) / name).is_dir()
+    return (shelf(root) / name).is_dir()
 
 
 def show_switched(live: "Live", *, as_json: bool, quiet: bool) -> None:

@@ -35,8 +35,11 @@ def up(
         ),
     ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="In place of the job's; 0 takes a free one.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="In place of the job's; 0, a policy's default, takes a free one."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check a job and print its exact command lines.")
     ] = False,
@@ -59,7 +62,7 @@ def up(
     if dry_run:
         raise UsageError("--dry-run prints the commands of a job", hint="name a JOB.yaml")
     name, _ = project.policy(policy)
-    job, fresh = start(project, name, port)
+    job, fresh = start(project, name, port or 0)
     if as_json:
         emit_json({"job": job, "started": fresh})
         return
@@ -155,7 +158,7 @@ def logs(
         list[str] | None,
         typer.Argument(
             metavar="[POLICY|JOB|FILE]…",
-            help="What is served; with --stats also log files, `-` for stdin.",
+            help="What is served, the only one by default; with --stats also files, `-` for stdin.",
             autocompletion=policy_names,
         ),
     ] = None,
@@ -179,7 +182,13 @@ def logs(
     quiet: Quiet = False,
 ) -> None:
     """The last lines a served policy wrote, or with --stats what all of a log says."""
-    from harness_cli.commands._serving import follow_log, has_job, job_log, policy_log
+    from harness_cli.commands._serving import (
+        follow_log,
+        has_job,
+        job_log,
+        only_served,
+        policy_log,
+    )
     from harness_cli.commands._show import emit_json, line
     from harness_cli.errors import UsageError
     from harness_cli.serving.jobs import tail
@@ -192,14 +201,11 @@ def logs(
         return
     if names and len(names) > 1:
         raise UsageError("the lines of one log are shown", hint="--stats reads several")
-    policy = names[0] if names else None
     if follow and as_json:
         raise UsageError("--follow has no end, so it is no JSON document")
     root = Project.find(directory).root
-    if policy is not None and has_job(root, policy):
-        path = job_log(root, policy, of)
-    else:
-        path = policy_log(root, policy)
+    policy = names[0] if names else only_served(root)
+    path = job_log(root, policy, of) if has_job(root, policy) else policy_log(root, policy)
     if as_json:
         emit_json({"log": str(path), "lines": list(tail(path, lines))})
         return

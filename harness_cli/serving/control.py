@@ -1,5 +1,6 @@
 """The command line's side of a serving job: ask the supervisor, and wait for what it says."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from harness_cli.serving.jobs import last_words
 from harness_cli.serving.ports import refuse_taken
 from harness_cli.serving.preflight import OURS, check_job, resolved
 from harness_cli.store.locks import locked
+from harness_cli.store.processes import begun_of
 from harness_cli.store.project import Project
 
 LOOK_S: Final = 0.1
@@ -182,6 +184,20 @@ def _end(processes: list[ProcessRef], patience: float, *, group: bool) -> None:
             time.sleep(0.05)
     if stuck := [p.pid for p in processes if runs(p)]:
         raise HarnessError(f"processes that do not end: {', '.join(map(str, stuck))}")
+    for process in processes if group else ():
+        _end_rest_of_group(process.pid)
+
+
+def _end_rest_of_group(leader: int) -> None:
+    """End what a leader that is gone left in its group, as schedulers that do not end with it.
+
+    While any of them lives its number is given to no other process; a process that has it now
+    leads a group that was never ours.
+    """
+    if begun_of(leader) > 0:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _signal(pid: int, number: int, *, group: bool) -> None:

@@ -210,7 +210,8 @@ class Fleet:
                 code = await asyncio.wait_for(child.process.wait(), rules.health_s)
                 told = tail(replica.log, 1)
                 return f"it ended with code {code}" + (f": {told[-1][:200]}" if told else "")
-            misses = 0 if await healthy(self.session, replica.launch.url) else misses + 1
+            well = await healthy(self.session, replica.launch.url) or replica.reads_weights
+            misses = 0 if well else misses + 1
             if misses >= rules.unhealthy:
                 return f"it was not healthy {misses} times in a row"
 
@@ -262,7 +263,11 @@ class Fleet:
 
     async def _weights(self, replica: Replica, model: str, sha256: str | None) -> None:
         version = sha256[:WEIGHTS] if sha256 else None
-        await update_weights(self.session, replica.launch.url, model=model, version=version)
+        replica.reads_weights = True
+        try:
+            await update_weights(self.session, replica.launch.url, model=model, version=version)
+        finally:
+            replica.reads_weights = False
         port = int(replica.launch.url.rpartition(":")[2])
         replica.model, replica.sha256 = model, sha256
         replica.launch = replica_launch(

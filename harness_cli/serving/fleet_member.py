@@ -33,6 +33,8 @@ class Replica:
     error: str | None = None
     since: str = field(default_factory=clock)
     ready_at: float = 0.0
+    reads_weights: bool = False
+    """It takes other weights now, for minutes where they are large: `/health` may stand still."""
     task: "asyncio.Task[None] | None" = None
 
     def tell(self, failure: Exception | None) -> None:

@@ -172,16 +172,9 @@ def jobs(root: Path) -> list[tuple[Job, State]]:
     return [(job, state_of(job)) for job in read if job is not None]
 
 
-def job_named(root: Path, name: str | None) -> Job:
-    """The job of that name, or the only one."""
+def job_named(root: Path, name: str) -> Job:
+    """The job of that name. Raises `UnknownName`."""
     known = {job.name: job for job, _ in jobs(root)}
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    if name is None:
-        raise UsageError(
-            "no policy is served" if not known else "several policies are served",
-            hint="harness serve up" if not known else f"name one: {', '.join(known)}",
-        )
     if name not in known:
         raise UnknownName.of("served policy", name, known)
     return known[name]

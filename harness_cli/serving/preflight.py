@@ -126,26 +126,23 @@ def resolved(job: ServeJob, root: Path) -> ServeJob:
 
 def _weights(job: ServeJob, root: Path) -> Iterator[Finding]:
     """The checkpoint is the one that is bound, and its draft head will draft."""
-    if job.model and job.engine == "checkpoint" and job.mtp is not None:
-        try:
-            yield from head_findings(job, find_checkpoint(root, job.model))
-        except HarnessError as exc:
-            yield error("checkpoint", str(exc), exc.hint or "")
-    if not job.model or job.engine in OURS:
+    if not job.model or (job.engine in OURS and job.engine != "checkpoint"):
         return
-    folder = root / job.model
-    if not folder.is_dir():
-        if job.mtp is not None or (job.checkpoint and job.checkpoint.sha256):
+    try:
+        if job.engine == "checkpoint":
+            yield from head_findings(job, root) if job.mtp is not None else ()
+            return
+        folder = root / job.model
+        if folder.is_dir():
+            yield from _digest(job, folder)
+        elif job.mtp is not None or (job.checkpoint and job.checkpoint.sha256):
             yield warning(
                 "checkpoint",
                 f"`{job.model}` is no folder on this machine: neither its digest nor its draft "
                 "head is checked",
                 "harness mtp check, where the weights lie",
             )
-        return
-    try:
-        yield from _digest(job, folder)
-        yield from head_findings(job, folder)
+        yield from head_findings(job, root)
     except HarnessError as exc:
         yield error("checkpoint", str(exc), exc.hint or "")
 
@@ -163,16 +160,24 @@ def _digest(job: ServeJob, folder: Path) -> Iterator[Finding]:
         )
 
 
-def head_findings(job: ServeJob, folder: Path) -> Iterator[Finding]:
-    """`harness mtp check` of the head that the server is to take."""
+def head_findings(job: ServeJob, root: Path) -> Iterator[Finding]:
+    """`harness mtp check` of the head that the server is to take; engines start in `root`.
+
+    A draft model of EAGLE's own kind has no `mtp.*`, and nothing is known of its tensors here.
+    """
     mtp = job.mtp
     if mtp is None:
         return
-    if mtp.draft_model_path is not None:
-        folder = Path(mtp.draft_model_path)
-        if not folder.is_dir():
-            yield warning("mtp-head", f"`{folder}` is not on this machine: its head is unchecked")
-            return
-    for found in check_head(folder, steps=mtp.num_steps, digests=False).findings:
+    folder = root / (mtp.draft_model_path or job.model)
+    if job.engine == "checkpoint":
+        folder = find_checkpoint(root, job.model)
+    elif mtp.draft_model_path is not None and not folder.is_dir():
+        yield warning("mtp-head", f"`{folder}` is not on this machine: its head is unchecked")
+    if not folder.is_dir():
+        return
+    report = check_head(folder, steps=mtp.num_steps)
+    if mtp.algorithm == "EAGLE" and report.family is None:
+        return
+    for found in report.findings:
         make = error if found.level == "error" else warning
         yield make(f"mtp-head-{found.trouble.replace('_', '-')}", found.message, found.fix)

@@ -4,7 +4,8 @@ It reads the options that SGLang reads (full names, unknown ones are errors), se
 /model_info and /update_weights_from_disk on the standard library alone, and misbehaves as
 STANDIN_HABITS (JSON) says: `ready_after_s`, `never_ready`, `exit_at_start`, `die_after` (requests),
 `think_s`, `fail_every` (every n-th chat answers 500), `refuse_weights`, `weights_once` (replica 0
-alone takes some, once), `ignore_sigterm`, `child` (it starts a process of its own).
+alone takes some, once), `update_s` (reading weights, `/health` answers 503 meanwhile),
+`ignore_sigterm`, `child` (it starts a process of its own).
 """
 
 import argparse
@@ -40,7 +41,7 @@ class Engine:
         self.version = self.options.weight_version or "default"
         self.born = time.monotonic()
         self.asked = 0
-        self.updated = False
+        self.updated = self.updating = False
         self.number = int(os.environ.get("STANDIN_NUMBER", "0"))
         self.running = 0
         self.ended = threading.Event()
@@ -49,7 +50,8 @@ class Engine:
     @property
     def ready(self):
         late = time.monotonic() - self.born < self.habits.get("ready_after_s", 0)
-        return not (late or self.habits.get("never_ready") or self.ended.is_set())
+        held = self.habits.get("never_ready") or self.updating
+        return not (late or held or self.ended.is_set())
 
     def update(self, body):
         if self.habits.get("refuse_weights") or "bad" in body["model_path"]:
@@ -58,6 +60,9 @@ class Engine:
             if self.model == body["model_path"] or self.updated or self.number > 0:
                 return 400, {"success": False, "message": "no such weights"}
             self.updated = True
+        self.updating = True
+        time.sleep(self.habits.get("update_s", 0))
+        self.updating = False
         self.model, self.version = body["model_path"], body.get("weight_version", "default")
         return 200, {"success": True, "message": "Succeeded to update model weights."}
 

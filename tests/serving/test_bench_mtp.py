@@ -247,12 +247,19 @@ def test_from_the_command_line_two_endpoints_are_measured_in_turns(tmp_path):
         told = json.loads(text) if text.startswith("{") else None
         if told is None:
             told = msgspec.yaml.decode(file.read_bytes())
-        told["policies"]["drafts"] = told["policies"]["stub"] | {"base_url": f"{fast}"}
+        for name in ("drafts", "lossy"):
+            told["policies"][name] = told["policies"]["stub"] | {"base_url": f"{fast}"}
         file.write_bytes(msgspec.yaml.encode(told))
-        words = "bench mtp stub --on drafts -c 1,4 --evalset bench --warm-up 2 -o out --json"
-        done = CliRunner().invoke(app, [*words.split(), "-C", str(project.root)])
+        words = "bench mtp stub --on drafts --lossy lossy -c 1,4 --evalset bench --warm-up 2 -o out"
+        done = CliRunner().invoke(app, [*words.split(), "--json", "-C", str(project.root)])
     assert done.exit_code == 0, done.output
-    (found,) = json.loads(done.stdout)["mtp"]
+    found, lossy = json.loads(done.stdout)["mtp"]
+    assert found["against_exact"] == []
+    # Both draft at the same speed: only their thresholds could tell them apart.
+    direct = lossy["against_exact"]
+    assert [(c["concurrency"], c["pairs"]) for c in direct] == [(1, 12), (4, 12)]
+    assert all(0.6 < c["decode"]["value"] < 1.6 for c in direct)
+    assert "### Lossy against exact" in (project.root / "out/mtp.md").read_text()
     assert [level["concurrency"] for level in found["levels"]] == [1, 4]
     for level in found["levels"]:
         assert 1.5 < level["speedup"]["mean"] < 4.5
@@ -260,7 +267,7 @@ def test_from_the_command_line_two_endpoints_are_measured_in_turns(tmp_path):
         assert level["gain"] == "unclear"  # a dozen cases do not tell of a P95
     assert found["boundary"] is None
     made = {p.name for p in (project.root / "out").iterdir()}
-    assert made == {"mtp.json", "mtp.md", "mtp-on.svg"}
+    assert made == {"mtp.json", "mtp.md", "mtp-on.svg", "mtp-on-lossy.svg"}
 
 
 @pytest.mark.parametrize("text", ["qa@", "qa@2", "qa@-0.1", "qa@x"])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness_cli.commands._benching import page
 from harness_cli.errors import UsageError
-from harness_cli.records.bench import BenchCall, BenchRequest, BenchRun
+from harness_cli.records.bench import BenchCall, BenchRequest, BenchRun, BenchTool
 from harness_cli.records.reader import read_json
 from harness_cli.serving.bench.contrast import contrast, contrasts_of
 from harness_cli.serving.bench.figures import figures
@@ -84,6 +85,20 @@ def test_several_runs_are_a_mean_and_a_range_and_never_one_sample():
     found = group.values["wall_p95"]
     assert (found.mean, found.low, found.high, found.runs) == (5.0, 1.0, 9.0, 2)
     assert "5.000 (1.000–9.000)" in markdown(headline([group]))
+
+
+def test_calls_tools_and_shares_of_time_are_shown_of_every_concurrency():
+    tool = BenchTool(name="lookup", latency_s=0.25, ok=True)
+    requests = [request(n, call(), call(2.0), tools=(tool,), wall=3.5) for n in range(3)]
+    found = groups([run(requests, run="a"), run(requests, run="b", concurrency=8)])
+    text = page(found, [])
+    for level in (CONTRACT.concurrency, 8):
+        name = f"| {found[0].name} | {level} |"
+        assert f"{name} 2 | 3 | 2.000 | 0.500 |" in text
+        assert f"{name} lookup | 3 | 0 | 0.250 | 0.250 |" in text
+        assert f"{name} 3.000 | 0.250 | 0.250 |" in text
+    bare = page(groups([run([request(0)])]), [])
+    assert "| tool |" not in bare
 
 
 def test_other_concurrency_or_another_arm_is_another_group():

@@ -246,6 +246,8 @@ def test_a_clock_that_jumps_back_weighs_nothing_and_is_said():
         ("", "empty"),
         ("127.0.0.1 - - [29/Nov/2026] GET / 200\n" * 9, "no batch line"),
         ("INFO 11-29 [loggers.py:1] Engine 000: Avg generation throughput: 1.2 tokens/s\n", "vLLM"),
+        ("builtin:0123 listens on port 41001\n", "this program's own server; --metrics"),
+        ("2026-11-30T10:00:00 1 answered in 12 ms\n", "this program's own server; --metrics"),
     ],
 )
 def test_a_log_of_another_program_is_a_clear_error(tmp_path, text, says):

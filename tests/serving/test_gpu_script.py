@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from test_sglang_contract import needs_shared, parse, parser_of
+from test_sglang_contract import parse, parser_of
 
 from benchmarks.gpu import h20
 from harness_cli.commands._lazy import load
@@ -37,7 +37,6 @@ def test_its_job_files_have_no_error_and_the_lossy_one_is_warned_of(plan):
     assert found["off"] == found["exact"] == []
 
 
-@needs_shared
 def test_its_servers_get_commands_that_the_real_options_take(plan):
     parser = parser_of(h20.SGLANG)
     for arm, job in jobs(plan).items():

@@ -133,7 +133,9 @@ def test_requests_in_flight_are_finished_before_it_ends(project):
 
 
 def test_a_supervisor_that_was_killed_leaves_orphans_that_are_seen_and_ended(project):
-    live, _ = up(project, standin())
+    live, _ = up(project, standin(habits={"child": True}))
+    log = JobFolder.of(project.root, "engine").log("replica-0")
+    grandchild = int(next(x for x in tail(log, 9) if "child" in x).split()[1])
     os.kill(live.supervisor.pid, signal.SIGKILL)
     until(lambda: not runs(live.supervisor))
     (found,) = standings(project.root)
@@ -142,6 +144,8 @@ def test_a_supervisor_that_was_killed_leaves_orphans_that_are_seen_and_ended(pro
     anew, fresh = up(project, standin())
     assert fresh
     assert not runs(live.replicas[0].process)
+    # An engine that ends before its own processes do leaves none of them.
+    until(lambda: begun_of(grandchild) <= 0)
     assert ask(anew.url)[0] == 200
 
 
@@ -157,6 +161,16 @@ def test_switch_moves_a_running_engine_to_other_weights_without_a_restart(projec
     os.kill(moved.replicas[0].process.pid, signal.SIGKILL)
     until(lambda: live_of(project).replicas[0].restarts == 1)
     until(lambda: live_of(project).replicas[0].state == "ready")
+    assert ask(live.url)[1].startswith("weights-b")
+
+
+def test_an_engine_that_reads_weights_is_not_taken_for_dead(project):
+    """SGLang answers no `/health` while it reads: 70 GB take longer than six looks."""
+    rules = {"health_s": 0.05, "unhealthy": 2}
+    live, _ = up(project, standin(process=rules, habits={"update_s": 1.0}))
+    moved = switch(project, "engine", model="weights-b")
+    assert moved.replicas[0].process == live.replicas[0].process
+    assert "not healthy" not in " ".join(moved.events)
     assert ask(live.url)[1].startswith("weights-b")
 
 
@@ -310,7 +324,11 @@ def test_the_stats_of_a_job_are_of_every_replica(project):
     for number in (0, 1):
         folder.log(f"replica-{number}").write_text(text.format(n=number + 1) * 3)
     folder.log("replica-7").write_text("of an earlier one\n")
-    words = ["serve", "logs", "--stats", "engine", "--json", "-C", str(project.root)]
-    done = CliRunner().invoke(app, words)
-    found = json.loads(done.stdout)["logs"]
-    assert [log["running"]["mean"] for log in found] == [1.0, 2.0]
+    # The README names none: it is the only one that is served.
+    for name in ([], ["engine"]):
+        words = ["serve", "logs", "--stats", *name, "--json", "-C", str(project.root)]
+        done = CliRunner().invoke(app, words)
+        found = json.loads(done.stdout)["logs"]
+        assert [log["running"]["mean"] for log in found] == [1.0, 2.0]
+    shown = CliRunner().invoke(app, ["serve", "logs", "--json", "-C", str(project.root)])
+    assert json.loads(shown.stdout)["log"].endswith("engine/replica-1.log")

@@ -6,8 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 from job_bench import make_project, standin
+from typer.testing import CliRunner
 
 from harness_cli.errors import BadFile
+from harness_cli.main import app
+from harness_cli.models.mtp_stitch import stitch
 from harness_cli.records.config import CheckpointRef, PolicyConfig, ProjectConfig
 from harness_cli.records.reader import parse_yaml
 from harness_cli.records.serve_job import MtpServing, Parsers, RouterSettings, ServeJob
@@ -204,6 +207,50 @@ def wrong_shape(arrays):
 def test_a_sound_head_is_no_finding(tmp_path):
     folder = checkpoint(tmp_path / "c")
     assert found(job(model=str(folder), mtp=mtp()), tmp_path) == []
+
+
+def test_a_draft_is_looked_for_where_the_engine_starts(tmp_path, monkeypatch):
+    """Paths of a job start at the project, wherever the command line stands (`-C`)."""
+    monkeypatch.chdir("/")
+    checkpoint(tmp_path / "d", head=False)
+    made = job(mtp=mtp(draft_model_path="d"))
+    assert found(made, tmp_path) == ["serve/mtp-head-absent"]
+
+
+def test_a_draft_model_of_eagles_own_kind_is_not_taken_for_a_head_that_was_lost(tmp_path):
+    draft = tmp_path / "d"
+    draft.mkdir()
+    (draft / "config.json").write_text('{"model_type": "llama", "num_hidden_layers": 1}')
+    write_safetensors(draft / "model.safetensors", {"fc.weight": np.ones((4, 8), np.float32)})
+    made = job(mtp=mtp(algorithm="EAGLE", draft_model_path="d"))
+    assert found(made, tmp_path) == []
+    lost = job(mtp=mtp(draft_model_path="d"))
+    assert found(lost, tmp_path) != []
+
+
+def test_a_head_that_went_stale_is_refused_before_anything_starts(tmp_path):
+    """As `harness mtp check` finds it: the policy moved on since the head was put there."""
+    checkpoint(tmp_path / "base")
+    made = checkpoint(tmp_path / "c", head=False)
+    stitch(tmp_path / "base", made)
+    asked = job(model="c", mtp=mtp())
+    assert found(asked, tmp_path) == []
+    (moved,) = made.glob("*.safetensors")
+    raw = bytearray(moved.read_bytes())
+    place = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:place])
+    raw[place + header["lm_head.weight"]["data_offsets"][0]] ^= 1
+    moved.write_bytes(raw)
+    assert found(asked, tmp_path) == ["serve/mtp-head-stale"]
+
+
+@pytest.mark.parametrize(("words", "port"), [([], 30000), (["--port", "0"], 0)])
+def test_a_free_port_can_be_asked_for_in_place_of_the_jobs(tmp_path, words, port):
+    make_project(tmp_path)
+    (tmp_path / "x.yaml").write_text("name: x\nengine: sglang\nversion: 0.5.23\nmodel: m\n")
+    asked = ["serve", "up", "x.yaml", "--dry-run", "--json", "-C", str(tmp_path), *words]
+    done = CliRunner().invoke(app, asked)
+    assert json.loads(done.stdout)["job"]["port"] == port
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from harness_cli.errors import UnknownName
+from harness_cli.serving.bench.route import with_job
 from harness_cli.serving.jobs import job_paths, read_job, state_of
+from harness_cli.store.project import Project
 
 CONFIG = """
 policies:
@@ -83,6 +86,18 @@ def test_up_answer_status_logs_down(project):
         ask(url)
     assert json.loads(harness(project, "status", "--json").stdout)["jobs"] == []
     assert "answered in" in harness(project, "logs", "demo").stdout
+
+
+def test_a_served_policy_is_measured_at_its_own_endpoint(project):
+    found = Project.find(project)
+    with pytest.raises(UnknownName):
+        with_job(found, "demo")
+    url = json.loads(harness(project, "up", "--json").stdout)["job"]["url"]
+    changed, name, told = with_job(found, "demo")
+    policy = changed.policy(name)[1]
+    assert (name, policy.kind, policy.base_url, policy.model) == ("demo", "openai", url, "demo")
+    assert (told.job, told.engine, told.gpus) == ("demo", "scripted", None)
+    assert harness(project, "down").returncode == 0
 
 
 def test_a_killed_one_is_seen_as_stale_and_can_be_started_again(project):

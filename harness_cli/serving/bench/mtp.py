@@ -89,6 +89,8 @@ class MtpBench(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[str, ...]
     validity: tuple[Validity, ...] = ()
     quality: tuple[Quality, ...] = ()
+    against_exact: tuple[Contrast, ...] = ()
+    """Of the lossy arm: the same cases under exact thresholds, run by run."""
 
 
 def compare(arm: str, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> MtpBench:
@@ -111,6 +113,13 @@ def compare(arm: str, off: Sequence[BenchRun], on: Sequence[BenchRun]) -> MtpBen
         advice=tuple(_advice(levels, boundary)),
         validity=tuple(v for level in levels for v in _validity(arm, level)),
     )
+
+
+def against_exact(exact: Sequence[BenchRun], lossy: Sequence[BenchRun]) -> tuple[Contrast, ...]:
+    """What lossy thresholds give over exact ones, at each concurrency: both draft, so nothing but
+    the thresholds differs."""
+    levels = sorted({run.contract.concurrency for run in exact})
+    return tuple(c for n in levels for c in contrasts_of(_at(exact, n), _at(lossy, n)))
 
 
 def quality(

@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from harness_cli.serving.bench.figures import Figures
 from harness_cli.serving.bench.mtp import Level, MtpBench, Quality, Validity
-from harness_cli.serving.bench.tables import Table, difference, markdown, ratio
+from harness_cli.serving.bench.tables import Table, contrasts, difference, markdown, ratio
 from harness_cli.stats.percentiles import across_runs
 
 HEAD: Final = (
@@ -102,6 +102,9 @@ def page(found: Sequence[MtpBench]) -> str:
     """Everything as Markdown."""
     parts = ["## MTP across concurrency\n", markdown(across_concurrency(found))]
     parts += [f"- {bench.arm}: {text}\n" for bench in found for text in bench.advice]
+    for bench in found:
+        if bench.against_exact:
+            parts += ["\n### Lossy against exact\n", markdown(contrasts(bench.against_exact))]
     checks = [q for bench in found for q in bench.quality]
     if checks:
         parts += ["\n### Quality\n", markdown(qualities(checks))]

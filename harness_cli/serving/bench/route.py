@@ -1,6 +1,7 @@
 """What a benchmark measures: a policy of the project, or the endpoint of a running job."""
 
 from dataclasses import replace
+from typing import Final
 
 import msgspec
 
@@ -9,18 +10,26 @@ from harness_cli.models.base import Policy
 from harness_cli.records.bench import ServingFacts
 from harness_cli.records.config import CheckpointRef, PolicyConfig
 from harness_cli.records.serve_job import Desired, Live
-from harness_cli.serving.job_folder import known_job, runs
+from harness_cli.serving.job_folder import job_names, known_job, runs
+from harness_cli.serving.jobs import Job, jobs
 from harness_cli.serving.preflight import OURS
 from harness_cli.store.project import Project
 
+CALL_S: Final = 600.0
+"""A benchmark's own bounds end a request; the client only keeps a dead socket from hanging."""
+STALL_S: Final = 120.0
 LOCAL = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 
 
 def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
     """The project with the running job as one more policy; its name; what the job says of itself.
 
-    Raises `UsageError` where it does not run.
+    A policy that `serve up POLICY` serves is a job too. Raises `UsageError` where it does not run.
     """
+    if job not in job_names(project.root):
+        for served, state in jobs(project.root):
+            if served.name == job and state == "up":
+                return _with_policy(project, served)
     folder = known_job(project.root, job)
     live, desired = folder.live(), folder.desired()
     if live is None or desired is None or not runs(live.supervisor):
@@ -30,14 +39,39 @@ def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
         model=desired.job.served_name,
         base_url=live.url,
         checkpoint=_weights_of(desired, live),
-        # A benchmark's own bounds end a request; the client only keeps a dead socket from hanging.
-        attempt_timeout_s=600.0,
-        total_timeout_s=600.0,
-        stall_timeout_s=120.0,
+        attempt_timeout_s=CALL_S,
+        total_timeout_s=CALL_S,
+        stall_timeout_s=STALL_S,
     )
-    policies = {**project.config.policies, job: config}
-    changed = msgspec.structs.replace(project.config, policies=policies)
-    return replace(project, config=changed), job, facts_of(desired, live)
+    return _changed(project, job, config), job, facts_of(desired, live)
+
+
+def _with_policy(project: Project, served: Job) -> tuple[Project, str, ServingFacts]:
+    """The same of a policy of harness.yaml behind its own endpoint: it is asked as it is there."""
+    own = project.policy(served.name)[1]
+    config = PolicyConfig(
+        kind="openai",
+        model=served.name,
+        base_url=served.url,
+        checkpoint=own.checkpoint,
+        pipeline=own.pipeline,
+        context=own.context,
+        max_tokens=own.max_tokens,
+        temperature=own.temperature,
+        top_p=own.top_p,
+        attempt_timeout_s=CALL_S,
+        total_timeout_s=CALL_S,
+        stall_timeout_s=STALL_S,
+    )
+    told = ServingFacts(
+        job=served.name, engine=own.kind, digest=served.policy_id, model=own.model, dtype=own.dtype
+    )
+    return _changed(project, served.name, config), served.name, told
+
+
+def _changed(project: Project, name: str, policy: PolicyConfig) -> Project:
+    policies = {**project.config.policies, name: policy}
+    return replace(project, config=msgspec.structs.replace(project.config, policies=policies))
 
 
 def _weights_of(desired: Desired, live: Live) -> CheckpointRef | None:

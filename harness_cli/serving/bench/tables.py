@@ -11,6 +11,7 @@ from harness_cli.stats.percentiles import AcrossRuns
 
 Table = tuple[Sequence[str], list[Sequence[object]]]
 """Head and rows."""
+WHERE: Final = ("models", "tools", "rest")
 HEAD: Final = (
     "configuration", "C", "runs", "wall P50", "wall P95", "TTFT P95", "first delta P95",
     "decode mean", "decode median", "≤ bound", "success",
@@ -62,11 +63,16 @@ def shapes(found: Iterable[Group]) -> Table:
     return head, rows
 
 
-def calls(numbers: Figures) -> Table:
-    """One row for each place in the order of calls."""
-    head = ("call", "n", "latency s", "TTFT s", "input", "cached", "output", "decode median")
+def calls(found: Iterable[Group]) -> Table:
+    """One row for each place in the order of calls, of each group's first run."""
+    head = (
+        "configuration", "C", "call", "n", "latency s", "TTFT s", "input", "cached", "output",
+        "decode median",
+    )  # fmt: skip
     rows: list[Sequence[object]] = [
         (
+            group.name,
+            group.concurrency,
             row.index + 1,
             row.n,
             _number(row.latency_s, 3),
@@ -76,18 +82,40 @@ def calls(numbers: Figures) -> Table:
             _number(row.output_tokens, 0),
             _number(row.decode_tps, 1),
         )
-        for row in numbers.by_call
+        for group in found
+        for row in group.figures[0].by_call
     ]
     return head, rows
 
 
-def tools(numbers: Figures) -> Table:
-    """One row a tool."""
+def tools(found: Iterable[Group]) -> Table:
+    """One row a tool, of each group's first run."""
+    head = ("configuration", "C", "tool", "n", "failed", "mean s", "P95 s")
     rows: list[Sequence[object]] = [
-        (row.name, row.n, row.failed, f"{row.mean_s:.3f}", f"{row.p95_s:.3f}")
-        for row in numbers.by_tool
+        (
+            group.name,
+            group.concurrency,
+            row.name,
+            row.n,
+            row.failed,
+            f"{row.mean_s:.3f}",
+            f"{row.p95_s:.3f}",
+        )
+        for group in found
+        for row in group.figures[0].by_tool
     ]
-    return ("tool", "n", "failed", "mean s", "P95 s"), rows
+    return head, rows
+
+
+def shares(found: Iterable[Group]) -> Table:
+    """Where a request's time goes, of each group's first run: means over successful requests."""
+    head = ("configuration", "C", "s in models", "in tools", "in neither")
+    rows: list[Sequence[object]] = [
+        (group.name, group.concurrency, *(_number(told.get(k), 3) for k in WHERE))
+        for group in found
+        if (told := group.figures[0].seconds)
+    ]
+    return head, rows
 
 
 def contrasts(found: Iterable[Contrast]) -> Table:

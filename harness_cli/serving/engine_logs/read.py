@@ -19,6 +19,8 @@ MOST_SHAPES: Final = 16
 DECODE: Final = "Decode batch"
 PREFILL: Final = "Prefill batch"
 _STATUS: Final = re.compile("^" + ANSWERED, re.M)
+_OURS: Final = re.compile(r" (listens on port|answered in) \d+")
+"""What `harness serve` writes of our own engines."""
 
 
 def read_log(path: Path) -> tuple[Reading, Table]:
@@ -45,6 +47,8 @@ def _hint(reading: Reading) -> str:
         return "it is empty"
     if "throughput:" in reading.first_foreign and "tokens/s" in reading.first_foreign:
         return "it looks like vLLM's; --metrics reads the numbers of its /metrics"
+    if _OURS.search(reading.first_foreign):
+        return "it is of this program's own server; --metrics URL/metrics reads its numbers"
     said = f"; it begins: {reading.first_foreign}" if reading.first_foreign else ""
     return f"no batch line, no start line in {reading.lines} lines{said}"
 
