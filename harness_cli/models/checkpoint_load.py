@@ -5,20 +5,33 @@ from typing import Any
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
 from harness_cli.errors import BadFile
 from harness_cli.models.local_model import fast_dtype
 
 
 def load_model(folder: Path, *, dtype: str = "auto") -> Any:
-    """The causal model of a folder on the fastest device here. Raises `BadFile`."""
+    """The causal model of a folder on the fastest device here.
+
+    Raises `BadFile`, also where a weight is not in the files: transformers draws it at random then.
+    """
     quiet()
     try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=chosen_dtype(folder, dtype), local_files_only=True
+        model, found = transformers.AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=chosen_dtype(folder, dtype),
+            local_files_only=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as exc:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as exc:
         raise BadFile(f"the checkpoint `{folder}` does not load: {exc}") from exc
+    if missing := sorted(found["missing_keys"]):
+        raise BadFile(
+            f"the checkpoint `{folder}` lacks {len(missing)} weights of its model, "
+            f"such as `{missing[0]}`",
+            hint="it was copied in part, or its config.json is another model's",
+        )
     return model.to("cuda") if torch.cuda.is_available() else model
 
 
@@ -37,7 +50,7 @@ def with_adapter(model: Any, adapter: Path) -> Any:
 
     try:
         return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except (OSError, ValueError, RuntimeError) as exc:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as exc:
         raise BadFile(f"the adapter `{adapter}` does not fit: {exc}") from exc
 
 

@@ -20,6 +20,7 @@ from harness_cli.records.checkpoint import Checkpoint, ServedAs
 from harness_cli.records.config import CheckpointRef, DraftSettings, PolicyConfig
 from harness_cli.records.reader import read_json
 from harness_cli.store.folders import replace_folder
+from harness_cli.store.processes import begun_of
 
 RECORD: Final = "checkpoint.json"
 PREFIX: Final = "checkpoint:"
@@ -75,10 +76,11 @@ def find_checkpoint(root: Path, reference: str) -> Path:
 
     Raises `UnknownName` naming what is registered, `BadFile` for a folder that holds no model.
     """
-    registered = checkpoints_folder(root) / reference
-    _brought_back(registered)
-    if _NAME.fullmatch(reference) and (registered / RECORD).is_file():
-        return registered
+    if _NAME.fullmatch(reference):
+        registered = checkpoints_folder(root) / reference
+        _brought_back(registered)
+        if (registered / RECORD).is_file():
+            return registered
     folder = root / Path(reference.removeprefix("file://")).expanduser()
     if not folder.is_dir():
         raise UnknownName.of("checkpoint", reference, [c.name for c in checkpoints(root)])
@@ -106,7 +108,11 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
 
 def checkpoints(root: Path) -> list[Checkpoint]:
     """Every registered checkpoint, by name."""
-    found = sorted(checkpoints_folder(root).glob(f"*/{RECORD}"))
+    folder = checkpoints_folder(root)
+    for old in folder.glob(".*.old"):
+        _brought_back(folder / old.name[1:].removesuffix(".old"))
+    # What a killed job left half registered is hidden by its dot.
+    found = sorted(p for p in folder.glob(f"*/{RECORD}") if not p.parent.name.startswith("."))
     return [read_json(path, Checkpoint, name=str(path)) for path in found]
 
 
@@ -167,6 +173,7 @@ def register(root: Path, record: Checkpoint, fill: Callable[[Path], None]) -> Ch
     is replaced only once the new one is whole; what fails (a full disk) leaves it as it was.
     """
     target = checkpoints_folder(root) / checked_name(record.name)
+    _sweep(target)
     part = target.with_name(f".{record.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -205,6 +212,16 @@ def _brought_back(target: Path) -> None:
     old = target.with_name(f".{target.name}.old")
     if not target.exists() and (old / RECORD).is_file():
         old.rename(target)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes that were killed while they registered this name left beside it: each
+    is as large as a checkpoint."""
+    parted = re.compile(rf"\.{re.escape(target.name)}\.(\d+)\.part")
+    for path in target.parent.glob(".*.part"):
+        found = parted.fullmatch(path.name)
+        if found and not begun_of(int(found[1])) > 0:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _sync(folder: Path) -> None:

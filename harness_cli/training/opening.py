@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from harness_cli.errors import BadFile, MissingExtra, UsageError
 from harness_cli.evaluation.plan import run_versions
@@ -14,9 +12,11 @@ from harness_cli.models.chat_template import ChatTemplate
 from harness_cli.models.packaged import find_model
 from harness_cli.models.template_source import template_for, template_place
 from harness_cli.records.checkpoint import BaseModel
+from harness_cli.records.reader import read_json
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.checkpoints import (
     ADAPTER,
+    CONFIG,
     checked_name,
     digest_of,
     read_checkpoint,
@@ -44,8 +44,8 @@ def require_extra(what: str) -> None:
 
 
 def open_base(project: Project, reference: str, *, what: str = "base") -> Base:
-    """The checkpoint a job names. Raises `UnknownName`, `BadFile`, and `UsageError` for an adapter
-    alone, which cannot be trained further."""
+    """The checkpoint a job names. Raises `UnknownName`, `BadFile` for a registered one whose files
+    are not its record's, `UsageError` for an adapter alone, which cannot be trained further."""
     folder = find_model(project.root, reference)
     if (folder / ADAPTER).is_file():
         raise UsageError(
@@ -54,7 +54,15 @@ def open_base(project: Project, reference: str, *, what: str = "base") -> Base:
         )
     record = read_checkpoint(folder)
     name = reference if record is None else record.name
-    return Base(folder, BaseModel(name=name, digest=digest_of(folder)))
+    found = digest_of(folder)
+    if record is not None and record.digest != found:
+        raise BadFile(
+            f"the {what} `{reference}` is not the checkpoint that was registered: its files were "
+            "changed",
+            hint=f"registered was {record.digest[:16]}, there is {found[:16]}: train it anew with "
+            "--again, or copy the folder and name the copy",
+        )
+    return Base(folder, BaseModel(name=name, digest=found))
 
 
 def open_tools(project: Project, job: TrainingJob, base: Base) -> tuple[ChatTemplate, Tools]:
@@ -95,7 +103,7 @@ def refuse_other_vocabulary(student: Base, teacher: Base) -> None:
 
 def vocabulary_of(folder: Path) -> int:
     """Tokens of a checkpoint's embedding."""
-    config = msgspec.json.decode((folder / "config.json").read_bytes())
+    config = _config_of(folder)
     size = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
     if not isinstance(size, int):
         raise BadFile(f"`{folder}/config.json` names no vocab_size")
@@ -104,7 +112,7 @@ def vocabulary_of(folder: Path) -> int:
 
 def refuse_beyond_context(base: Base, longest: int) -> None:
     """Raise `UsageError` for rows that are longer than the model has positions for."""
-    config = msgspec.json.decode((base.folder / "config.json").read_bytes())
+    config = _config_of(base.folder)
     inner = config.get("text_config") or {}
     context = config.get("max_position_embeddings") or inner.get("max_position_embeddings")
     if isinstance(context, int) and longest > context:
@@ -112,6 +120,11 @@ def refuse_beyond_context(base: Base, longest: int) -> None:
             f"the longest row has {longest} tokens, `{base.named.name}` reads {context}",
             hint="shorter prompts (`pipeline: compact`), or a base of a longer context",
         )
+
+
+def _config_of(folder: Path) -> dict[str, Any]:
+    """`config.json` of a checkpoint. Raises `BadFile` for one that is cut short or no object."""
+    return read_json(folder / CONFIG, dict[str, Any])
 
 
 def check_job(job: TrainingJob) -> None:

@@ -198,6 +198,8 @@ def _wrong(row: ReadRow, vocabulary: int) -> str | None:
         return f"{len(row.input_ids)} tokens and {len(row.labels)} labels"
     if all(label == IGNORED for label in row.labels):
         return "no token has loss: the mask is all zero"
+    if all(label == IGNORED for label in row.labels[1:]):
+        return "no token has loss: nothing predicts the first one, which alone is in the mask"
     pairs = zip(row.input_ids, row.labels, strict=True)
     if any(label not in (IGNORED, token) for token, label in pairs):
         return "a label is another token than the one at its place"

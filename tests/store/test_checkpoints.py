@@ -1,5 +1,8 @@
 """Checkpoints by name: registered whole or not at all, found again, named by what they hold."""
 
+import os
+import shutil
+
 import pytest
 
 from harness_cli.errors import BadFile, UnknownName, UsageError
@@ -62,6 +65,33 @@ def test_a_kill_between_the_two_renames_loses_nothing(tmp_path):
     again = register(tmp_path, record(), lambda folder: fill(folder, b"new"))
     assert again.digest != first.digest
     assert sorted(p.name for p in place.iterdir()) == ["student"]
+
+
+def test_a_list_shows_what_can_be_used_and_brings_back_what_a_kill_left_without_a_name(tmp_path):
+    first = register(tmp_path, record(), fill)
+    place = checkpoints_folder(tmp_path)
+    shutil.copytree(place / "student", place / ".student.4194305.part")
+    assert checkpoints(tmp_path) == [first]
+    (place / "student").rename(place / ".student.old")
+    assert checkpoints(tmp_path) == [first]
+    assert (place / "student").is_dir()
+
+
+def test_what_killed_processes_left_half_registered_goes_with_the_next_one(tmp_path):
+    """Each is as large as a checkpoint; what a living process writes stays."""
+    place = checkpoints_folder(tmp_path)
+    living = f".student.{os.getppid()}.part"
+    for name in (".student.4194305.part", ".student.b.4194305.part", living):
+        (place / name).mkdir(parents=True)
+    register(tmp_path, record(), fill)
+    left = {".student.b.4194305.part", living, "student"}
+    assert {p.name for p in place.iterdir()} == left
+
+
+@pytest.mark.parametrize("reference", ["/", "", ".", "..", "a/../b"])
+def test_a_reference_that_is_no_name_is_a_folder_or_refused(tmp_path, reference):
+    with pytest.raises(UsageError, match="checkpoint"):
+        find_checkpoint(tmp_path, reference)
 
 
 def test_a_folder_of_the_project_is_found_by_its_path(tmp_path):

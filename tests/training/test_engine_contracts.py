@@ -171,6 +171,15 @@ def test_our_agent_loop_runs_on_verls_base_class(exported):
     assert keys <= set(told["keys"])
 
 
+def test_verl_itself_computes_our_loss_over_two_rows_and_another_gdpo():
+    """test_losses.py and test_advantages.py write its formulas out; here it computes them."""
+    (told,) = checks("verl_arithmetic.py")
+    assert told["gspo_off"] < 1e-7  # it divides by |y| + 1e-8
+    assert told["clipped"] > 0
+    assert told["gdpo"] == [0.0, 0.0, 1.616, -1.616, -0.466, -0.466, -0.466, 1.399]
+    assert told["ours"] == [0.0, 0.0, 1.414, -1.414, -0.577, -0.577, -0.577, 1.732]
+
+
 def test_verls_collator_takes_our_rows(exported):
     out, _ = exported
     data = out / "sft" / "data" / "train.parquet"

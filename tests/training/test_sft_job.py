@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,7 @@ def test_rows_longer_than_the_model_reads_are_refused_before_it_is_loaded(shop):
     ("row", "words"),
     [
         ({"input_ids": [5, 6, 7], "labels": [-100] * 3}, "the mask is all zero"),
+        ({"input_ids": [5, 6, 7], "labels": [5, -100, -100]}, "nothing predicts the first one"),
         ({"input_ids": [5, 6, 7], "labels": [-100, 7, 7]}, "another token than the one at its"),
         ({"input_ids": [5, 6, 7], "labels": [-100, 6]}, "3 tokens and 2 labels"),
         ({"input_ids": [5, 9999], "labels": [-100, 9999]}, "beyond the vocabulary of 259"),
@@ -166,6 +168,45 @@ def test_a_job_that_cannot_be_meant_is_refused_before_anything_is_loaded(
 ):
     with pytest.raises(error, match=words):
         plan_sft(shop, sft(**change))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "words"),
+    [
+        ("config.json", lambda data: data[: len(data) // 2], "cut short or no JSON"),
+        ("model.safetensors", lambda data: data[: len(data) // 2], "does not load"),
+        ("model.safetensors", lambda data: data[:100], "does not load"),
+    ],
+)
+def test_a_base_that_was_copied_in_part_is_refused(shop, file, change, words):
+    folder = shop.root / "broken"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(shop.root / "tiny", folder)
+    (folder / file).write_bytes(change((folder / file).read_bytes()))
+    with pytest.raises(BadFile) as caught:
+        run_sft(shop, sft("of-broken", base="broken"))
+    assert words in f"{caught.value} {caught.value.hint}"
+    assert JobFolder.of(shop.root, "of-broken").state() is None
+
+
+def test_a_base_that_lacks_a_weight_is_refused_and_not_drawn_at_random(shop):
+    from safetensors.torch import load_file, save_file
+
+    folder = shop.root / "partial"
+    shutil.copytree(shop.root / "tiny", folder)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(BadFile, match=r"lacks 1 weights .* `model.layers.1.mlp.up_proj.weight`"):
+        run_sft(shop, sft("of-partial", base="partial"))
+
+
+def test_a_registered_base_whose_files_were_changed_is_refused(shop, straight):
+    run_sft(shop, sft("changed", steps=1))
+    config = find_checkpoint(shop.root, "changed") / "config.json"
+    config.write_text(config.read_text() + "\n")
+    with pytest.raises(BadFile, match="`changed` is not the checkpoint that was registered"):
+        plan_sft(shop, sft("of-changed", base="changed"))
 
 
 def test_a_killed_job_goes_on_to_the_same_curve(shop, straight):
