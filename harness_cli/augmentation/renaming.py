@@ -1,4 +1,11 @@
-"""What a map carries over: an item's expectations, a gold solution, a trajectory; both ways."""
+"""What a map carries over: an item's expectations, a gold solution, a trajectory; both ways.
+
+A map says what names of the base are called here. A policy may say any name, also one that the map
+gives to something else: the base's old name of a tool is no tool here. So that nothing it says is
+taken for what it did not say, each renaming is closed to a permutation of all names: where
+`get_inventory` became `stock_of`, a call of `get_inventory` here comes back as one of `stock_of`,
+which is no tool of the base.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from harness_cli.augmentation.json_places import members
 from harness_cli.errors import BadFile
 from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.calibration import LabelledCall
@@ -17,12 +25,6 @@ from harness_cli.records.trajectory import HookEvent, Step, ToolCall, Trajectory
 TOOL_ASSERTIONS = ("trajectory:tool-used", "trajectory:tool-sequence", "tool-call-f1")
 ARGUMENTS = "trajectory:tool-args-match"
 SKILL = "skill-used"
-_STYLES: tuple[dict[str, Any], ...] = tuple(
-    {"ensure_ascii": ascii_, "separators": separators}
-    for ascii_ in (False, True)
-    for separators in ((", ", ": "), (",", ":"))
-)
-"""How JSON is written by those who write it."""
 
 
 class Renaming:
@@ -31,6 +33,9 @@ class Renaming:
     def __init__(self, given: AugmentationMap) -> None:
         """Raises `BadFile` for a map that is not one to one."""
         self.map = given
+        self._skills, self._tools = _closed(given.skills), _closed(given.tools)
+        self._hooks = _closed(given.hooks)
+        self._parameters = {tool: _closed(names) for tool, names in given.parameters.items()}
         self._back = AugmentationMap(
             state=given.state,
             skills=_inverse(given.skills, given.state, "skills"),
@@ -67,19 +72,19 @@ class Renaming:
 
     def skill(self, name: str) -> str:
         """What a skill of the base is called here."""
-        return self.map.skills.get(name, name)
+        return self._skills.get(name, name)
 
     def tool(self, name: str) -> str:
         """What a tool of the base is called here."""
-        return self.map.tools.get(name, name)
+        return self._tools.get(name, name)
 
     def hook(self, name: str) -> str:
         """What a hook of the base is called here."""
-        return self.map.hooks.get(name, name)
+        return self._hooks.get(name, name)
 
     def arguments(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of a tool of the base under their names here; a skill to load is one, too."""
-        names = self.map.parameters.get(tool, {})
+        names = self._parameters.get(tool, {})
         loads = tool == self.map.loader
         return {
             names.get(key, key): self.skill(value) if loads and isinstance(value, str) else value
@@ -155,21 +160,29 @@ class Renaming:
         }
 
     def _written(self, tool: str, raw: str, given: dict[str, Any] | None) -> str:
-        """The model's own text of arguments under other names; left as it is where it is no JSON
-        object, where no name changes, or where writing it again would not give it back."""
+        """The model's own text of arguments under other names, spaced as it was.
+
+        It is left as it is where it is no JSON object, is not what was called, or escapes a name.
+        """
         try:
             value = json.loads(raw)
         except ValueError:
             return raw
         if not isinstance(value, dict) or (given is not None and value != given):
             return raw
-        changed = self.arguments(tool, value)
-        if changed == value:
-            return raw
-        for style in _STYLES:
-            if json.dumps(value, **style) == raw:
-                return json.dumps(changed, **style)
-        return raw
+        names = self._parameters.get(tool, {})
+        found = [(key, names) for key, _ in members(raw)]
+        if tool == self.map.loader:
+            found += [(said, self._skills) for _, said in members(raw) if said is not None]
+        made, at = "", 0
+        for (start, end), new in sorted(found, key=lambda place: place[0]):
+            name = json.loads(raw[start:end])
+            if new.get(name, name) == name:
+                continue
+            if raw[start:end] != f'"{name}"':  # escapes would not come back
+                return raw
+            made, at = f'{made}{raw[at:start]}"{new[name]}"', end
+        return made + raw[at:]
 
     def _expected(self, tool: ExpectedTool) -> ExpectedTool:
         return ExpectedTool(
@@ -208,3 +221,14 @@ def _inverse(names: Mapping[str, str], state: str, what: str) -> dict[str, str]:
             )
         back[here] = base
     return back
+
+
+def _closed(names: Mapping[str, str]) -> dict[str, str]:
+    """A renaming as one of all names onto themselves: the last of a chain becomes its first."""
+    closed = dict(names)
+    for first in names.keys() - set(names.values()):
+        last = names[first]
+        while last in names:
+            last = names[last]
+        closed[last] = first
+    return closed

@@ -75,6 +75,9 @@ class Augmented:
 class NoState(HarnessError):
     """Every draw of a state was discarded."""
 
+    discards: tuple[Fault, ...] = ()
+    """One reason for each."""
+
 
 def augment(
     base: HarnessState | Mapping[str, Entry],
@@ -141,10 +144,12 @@ def no_state(what: str, discards: Sequence[Fault]) -> NoState:
         f"{n} × {kind}" for kind, n in Counter(f.kind for f in discards).most_common()
     )
     first = f"; the first: {discards[0]}" if discards else ""
-    return NoState(
+    made = NoState(
         f"no valid state for {what}: {len(discards)} draws were discarded ({kinds}){first}",
         hint="another seed, less strength, or more `attempts` in the recipe",
     )
+    made.discards = tuple(discards)
+    return made
 
 
 def base_files(base: HarnessState | Mapping[str, Entry]) -> Mapping[str, Entry]:

@@ -13,8 +13,8 @@ from harness_cli.augmentation.renames import DEFAULTS
 from harness_cli.augmentation.skill_text import entries, mark_of, parts
 from harness_cli.augmentation.speech import unfolded
 from harness_cli.augmentation.system_prompt import BLOCKS
-from harness_cli.augmentation.tables import phrases
 from harness_cli.augmentation.validate_skills import Form, Originals, form_of, names_back
+from harness_cli.augmentation.wording import placeless
 from harness_cli.records.augmentation import AugmentationMap
 from harness_cli.records.harness import HarnessState, Hook, Pipeline, Tool
 
@@ -113,6 +113,7 @@ def prompt_faults(
         else:
             yield from _pipeline(name, pipeline, now)
     back = names_back(made.map)
+    originals = {**originals, **_placeless_originals(base.book)}
     for path in base.texts(BLOCKS, ext=".md"):
         if path not in made.files:
             yield f"{path} is missing"
@@ -157,6 +158,10 @@ def _lines(text: str) -> tuple[str, ...]:
         first, listed, behind = entries(part)
         found += [part.title, unfolded("\n".join(first)), unfolded("\n".join(behind))]
         found += [unfolded(e[len(mark_of(e)) :]) for e in listed]
-    for said, instead in phrases().places.items():
-        found = [line.replace(said, instead) for line in found]
-    return tuple(line for line in found if line)
+    return tuple(placeless(line) for line in found if line)
+
+
+def _placeless_originals(book: Mapping[str, tuple[str, ...]]) -> Originals:
+    """As `Book.originals`, of texts as `_lines` reads them."""
+    pairs = ((placeless(said), placeless(text)) for text, others in book.items() for said in others)
+    return {form_of(said, {}): form_of(text, {}) for said, text in pairs}

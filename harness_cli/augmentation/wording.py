@@ -40,6 +40,13 @@ def canonical(text: str) -> Counter[str]:
     return Counter(t.casefold() for t in _TOKEN.findall(made))
 
 
+def placeless(line: str) -> str:
+    """A line whose words for a place ("the entries below") are those that name none."""
+    for said, instead in phrases().places.items():
+        line = line.replace(said, instead)
+    return line
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of one line of text."""
     return [s for s in _SENTENCE.split(text) if s.strip()]

@@ -1,5 +1,6 @@
 """What `harness augment` does with its options, and how its outcome is shown."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
@@ -8,7 +9,7 @@ from harness_cli.augmentation.golds import Gold, Grounds
 from harness_cli.augmentation.paraphrases import Book
 from harness_cli.augmentation.recipes import read_recipe
 from harness_cli.commands._show import line, note, table
-from harness_cli.errors import UsageError, nearest_and_known
+from harness_cli.errors import Interrupted, UsageError, nearest_and_known
 from harness_cli.evaluation.augmenting import (
     Drawing,
     Drawn,
@@ -22,6 +23,7 @@ from harness_cli.harness.load import harness_files, state_from_files
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.augmentation import DIMENSIONS, Recipe
 from harness_cli.records.catalogue import Catalogue
+from harness_cli.records.counting import counted
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
 from harness_cli.simulator.solutions import read_oracle
@@ -31,6 +33,7 @@ from harness_cli.store.project import Project
 REASONS_SHOWN = 5
 LOCK = ".lock"
 HELD = "wait until that process has ended, or write to another folder"
+AGAIN = "the same command goes on where it stopped"
 USUAL = "live_stream_qa"
 
 
@@ -59,8 +62,16 @@ async def draw(
     with locked(out / LOCK, what="harness augment", hint=HELD):
         book = await write_book(project, asked, files, out) if asked.paraphrase else Book()
         own = items if each else ()
-        drawing = Drawing(files, base, asked, golds, grounds, book=book, items=own)
-        return await write_states(drawing, out, count=wanted, seed=seed, said=said), asked, book
+        drawing = Drawing(
+            files, base, asked, golds, grounds, book=book, items=own, probed=len(items)
+        )
+        try:
+            drawn = await write_states(drawing, out, count=wanted, seed=seed, said=said)
+        except asyncio.CancelledError:
+            raise Interrupted(
+                f"stopped before all of {wanted} states were drawn", hint=AGAIN
+            ) from None
+        return drawn, asked, book
 
 
 def _check_kept(recipe: Recipe, base: HarnessState) -> None:
@@ -110,18 +121,29 @@ def show(drawn: Drawn, recipe: Recipe, book: Book, out: Path) -> None:
     table(["dimension", "states", "tokens edited", "% of tokens", "changes a state"], rows)
     made = len(drawn.lines) - drawn.kept
     line(f"{made} states drawn, {drawn.kept} were there: {out}")
+    line(held_against(drawn))
     reasons = drawn.reasons()
     told = ", ".join(f"{kind} {n}" for kind, n in reasons.most_common())
     line(
         f"discarded: {100 * drawn.discard_rate:.1f} % of the draws" + (f" ({told})" if told else "")
     )
-    examples = list(dict.fromkeys(d for x in drawn.lines for d in x.discards))
+    examples = list(dict.fromkeys(drawn.discards))
     for reason in examples[:REASONS_SHOWN]:
         line(f"  {reason}")
     if book.counts:
         line("paraphrases: " + ", ".join(f"{n} {kind}" for kind, n in book.counts.items()))
     for state, gave_up in drawn.failed.items():
         line(f"given up {state}: {gave_up}")
+
+
+def held_against(drawn: Drawn) -> str:
+    """What the states were held against beside the base: how many golds, of how many items."""
+    if not drawn.probed:
+        return "held against the base alone: no item was probed"
+    has = f"{drawn.golds} of {counted(drawn.probed, 'item')} probed"
+    if not drawn.golds:
+        return f"held against the base alone: {has} have a gold solution that is right under it"
+    return f"held against the base and gold solutions: {has} have one"
 
 
 def _items(

@@ -1,12 +1,27 @@
 """The drop from the base, behind the tables of a run under augmented states."""
 
+from typing import Any
+
+import msgspec
+
 from harness_cli.commands._show import line, note, table
 from harness_cli.evaluation.drops import ALL, Drop, drops_of
 from harness_cli.evaluation.evalsets import load_header
+from harness_cli.records.run import Report
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder
 
 COLUMNS = ["items", "metric", "n", "base %", "here %", "drop, points", "95 % interval"]
+
+
+def with_drops(project: Project, report: Report, run: RunFolder) -> Any:
+    """The report for programs; under `drops` the run it is held against and each row."""
+    if not (project.evalsets / run.config().evalset.name).is_dir():
+        return report
+    base, drops = drops_of(project, run)
+    if base is None:
+        return report
+    return {**msgspec.to_builtins(report), "drops": {"base": base.id, "rows": drops}}
 
 
 def show_drops(project: Project, run: RunFolder) -> None:

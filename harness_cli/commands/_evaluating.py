@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness_cli.commands._dropping import show_drops
+from harness_cli.commands._dropping import show_drops, with_drops
 from harness_cli.commands._progress import progress
 from harness_cli.commands._show import emit_json, line, note, step_summary, table
 from harness_cli.errors import Locked, UsageError
@@ -21,7 +21,6 @@ from harness_cli.evaluation.plan import NO_JUDGE, EvalOptions
 from harness_cli.evaluation.rejudge import is_another_judge, rejudge, resume_rejudged
 from harness_cli.evaluation.rescore import rescore_with
 from harness_cli.records.noise import Noise
-from harness_cli.records.run import Report
 from harness_cli.store.project import Project
 from harness_cli.store.runs import RunFolder, RunStore
 
@@ -57,7 +56,8 @@ def evaluate_all(
     noise = _noise(project, outcomes, aa=aa)
     if as_json:
         paired = [floor for floor in noise if len(floor.runs) > 1]
-        emit_json(_as_json([o.report for o in outcomes], paired))
+        reports = [with_drops(project, o.report, o.run) for o in outcomes]
+        emit_json(_as_json(reports, paired))
     for floor in noise if not as_json else ():
         show_noise(floor, aa=len(floor.runs) > 1)
     for outcome in outcomes if not as_json else ():
@@ -221,7 +221,7 @@ def _write(outcome: Outcome, junit_file: Path | None) -> None:
             file.writelines(shown.junit(outcome.report, outcome.run.results()))
 
 
-def _as_json(reports: list[Report], noise: list[Noise]) -> Any:
+def _as_json(reports: list[Any], noise: list[Noise]) -> Any:
     if noise:
         return {"reports": reports, "noise": noise}
     return reports[0] if len(reports) == 1 else {"reports": reports}

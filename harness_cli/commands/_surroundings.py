@@ -10,6 +10,7 @@ from harness_cli.errors import HarnessError
 _HINTS = {
     errno.ENOSPC: "make room, then try again; what was written before is whole",
     errno.EDQUOT: "make room, then try again; what was written before is whole",
+    errno.EFBIG: "a limit on the size of files stands in the way: raise it with `ulimit -f`",
     errno.EROFS: "the file system is mounted read-only: work on a copy, or mount it for writing",
     errno.EACCES: "give yourself the right to it, or work on a copy",
     errno.EPERM: "give yourself the right to it, or work on a copy",

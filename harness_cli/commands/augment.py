@@ -92,5 +92,7 @@ def _as_json(drawn: Any, book: Any) -> dict[str, Any]:
         "failed": drawn.failed,
         "discard_rate": drawn.discard_rate,
         "discards": dict(drawn.reasons()),
+        "golds": drawn.golds,
+        "probed": drawn.probed,
         "paraphrases": dict(book.counts),
     }

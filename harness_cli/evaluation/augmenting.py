@@ -7,6 +7,7 @@
 A state that is there is not drawn again, so that a command that was stopped goes on where it was.
 """
 
+import asyncio
 import os
 import shutil
 from collections import Counter
@@ -61,6 +62,8 @@ class Drawing:
     book: Book = field(default_factory=Book)
     items: Sequence[Item] = ()
     """Where there are any, each state is for the next of them, and holds that item's gold."""
+    probed: int = 0
+    """Items whose gold solutions were asked for."""
 
 
 @dataclass
@@ -70,18 +73,29 @@ class Drawn:
     lines: list[DrawnLine] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     """State → why every draw of it was discarded."""
+    lost: list[str] = field(default_factory=list)
+    """One reason for each draw of those."""
     kept: int = 0
     """States that were there already."""
+    golds: int = 0
+    """Gold solutions that states were held against …"""
+    probed: int = 0
+    """… of so many items that were looked at; others have none that is right under the base."""
+
+    @property
+    def discards(self) -> list[str]:
+        """One reason for each draw that was not valid, also of states that were given up."""
+        return [*(d for line in self.lines for d in line.discards), *self.lost]
 
     @property
     def discard_rate(self) -> float:
         """Draws that were not valid, of all draws."""
-        discards = sum(len(line.discards) for line in self.lines)
-        return discards / (discards + len(self.lines)) if self.lines else 0.0
+        draws = len(self.discards) + len(self.lines)
+        return len(self.discards) / draws if draws else 0.0
 
     def reasons(self) -> Counter[str]:
         """Kind of reason → discards."""
-        return Counter(d.partition(":")[0] for line in self.lines for d in line.discards)
+        return Counter(d.partition(":")[0] for d in self.discards)
 
 
 async def write_states(
@@ -101,8 +115,9 @@ async def write_states(
     for left in out.glob(".*.part"):
         shutil.rmtree(left, ignore_errors=True)
     known = {line.state: line for line in read_lines(out / LOG)}
-    drawn = Drawn()
+    drawn = Drawn(golds=len(drawing.golds), probed=drawing.probed)
     for number in range(count):
+        await asyncio.sleep(0)  # nothing else here waits: so ^C is heard between two states
         name = f"{prefix}-{number + 1:04d}"
         if _there(out, name, drawing, seed + number):
             drawn.kept += 1
@@ -113,6 +128,7 @@ async def write_states(
                 made = await _draw(drawing, number, name, seed + number)
             except NoState as exc:
                 drawn.failed[name] = str(exc)
+                drawn.lost += map(str, exc.discards)
                 continue
             line = line_of(made, seed + number)
             append_durably(out / LOG, _encode(line) + b"\n", mend=True)

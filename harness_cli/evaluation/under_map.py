@@ -45,12 +45,46 @@ class UnderMap:
 def map_beside(folder: Path) -> AugmentationMap | None:
     """The map `<folder>.yaml` beside an augmented harness; None where there is none."""
     path = folder.with_name(f"{folder.name}.yaml")
-    if not path.is_file():
-        return None
-    given = read_yaml(path, AugmentationMap, name=str(path))
-    if given.state != folder.name:
-        raise BadFile(f"{path}: the state `{given.state}` is not its file's name")
+    return read_map(path, name=str(path)) if path.is_file() else None
+
+
+def read_map(path: Path, *, name: str) -> AugmentationMap:
+    """The map of a file. Raises `BadFile` for one of another schema, or of another state."""
+    given = read_yaml(path, AugmentationMap, name=name)
+    if given.schema != 1:
+        raise BadFile(f"{name}: schema {given.schema} is not known", hint="this is 1")
+    if given.state != path.stem:
+        raise BadFile(f"{name}: the state `{given.state}` is not its file's name")
     return given
+
+
+def refuse_strangers(state: HarnessState, given: AugmentationMap) -> None:
+    """Raise `BadFile` for a map of another harness: by names that are not there every rollout
+    would be scored as one that did nothing right."""
+    tools = {tool.name: tool for tool in state.all_tools()}
+    skills, hooks = {s.name for s in state.skills}, {h.name for h in state.hooks}
+    for kind, names, there in (
+        ("tool", given.tools, tools.keys()),
+        ("skill", given.skills, skills),
+        ("hook", given.hooks, hooks),
+    ):
+        for base, here in names.items():
+            if here not in there:
+                raise _stranger(given.state, f"{kind} `{base}`", here)
+    for base, parameters in given.parameters.items():
+        tool = tools.get(given.tools.get(base, base))
+        known = tool.input_schema.get("properties", {}) if tool else {}
+        for old, new in parameters.items():
+            if new not in known:
+                raise _stranger(given.state, f"parameter `{old}` of the tool `{base}`", new)
+
+
+def _stranger(state: str, what: str, here: str) -> BadFile:
+    return BadFile(
+        f"the map of state `{state}` calls the {what} `{here}`, and its harness has none of that "
+        "name",
+        hint="folder and map are written together: draw the state again with `harness augment`",
+    )
 
 
 def under(evalset: Evalset, state: HarnessState, given: AugmentationMap) -> Evalset:
@@ -64,6 +98,7 @@ def under(evalset: Evalset, state: HarnessState, given: AugmentationMap) -> Eval
             hint=f"`harness eval {evalset.header.items_of} --harness {given.state}`",
         )
     states = UnderMap(state, given)
+    refuse_strangers(state, given)
     masked = frozenset(given.masked_skills)
 
     def mapped(item: Item) -> Item:

@@ -18,12 +18,12 @@ from harness_cli.augmentation.renaming import Renaming
 from harness_cli.errors import BadFile, UsageError
 from harness_cli.evaluation.evalsets import Evalset, ItemStream, choose_split, load_evalset
 from harness_cli.evaluation.survey import stated_of
+from harness_cli.evaluation.under_map import read_map, refuse_strangers
 from harness_cli.harness.load import load_folder, load_state
 from harness_cli.records.augmentation import AugmentationMap, DrawnStates
 from harness_cli.records.canonical import canonical_json, digest
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import EvalsetHeader, Item
-from harness_cli.records.reader import read_yaml
 from harness_cli.records.run import EvalsetRef
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.store.project import Project
@@ -107,8 +107,11 @@ class States:
     def _load(self, name: str) -> HarnessState:
         given = self.maps[name]
         if given.tree is not None:
-            return load_state(self._project, given.tree)
-        return load_folder(self._folder / str(given.folder))
+            state = load_state(self._project, given.tree)
+        else:
+            state = load_folder(self._folder / str(given.folder))
+        refuse_strangers(state, given)
+        return state
 
 
 def load_variant_set(
@@ -210,9 +213,7 @@ def read_maps(project: Project, header: EvalsetHeader) -> dict[str, Augmentation
     taken: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
         shown = str(path.relative_to(project.root))
-        given = read_yaml(path, AugmentationMap, name=shown)
-        if given.state != path.stem:
-            raise BadFile(f"{shown}: the state `{given.state}` is not its file's name")
+        given = read_map(path, name=shown)
         if (given.folder is None) == (given.tree is None):
             raise BadFile(f"{shown}: a state is a `folder` or a `tree`, one of the two")
         if given.folder is not None and not (folder / given.folder).is_dir():

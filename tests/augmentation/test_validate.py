@@ -11,7 +11,7 @@ from harness_cli.augmentation.draft import Draft
 from harness_cli.augmentation.paraphrases import Book
 from harness_cli.augmentation.states import augment
 from harness_cli.augmentation.validate import examined
-from harness_cli.records.augmentation import AugmentationMap, Recipe
+from harness_cli.records.augmentation import AugmentationMap, Paraphrase, Recipe
 
 
 def start() -> Draft:
@@ -143,3 +143,21 @@ def test_a_tool_that_stands_for_no_servers_tool_is_caught():
     broken = edited(draft, path, old, "harness.operation: calculate_promotions")
     _, faults = examined(start(), broken)
     assert "did you mean `calculate_promotion`?" in str(faults[0]) or "stands for" in str(faults[0])
+
+
+@pytest.mark.parametrize("place", ["from the FAQ entries below", "from the entries of the FAQ"])
+def test_a_wording_of_a_line_that_speaks_of_a_place_says_what_the_line_says(place):
+    """Reordered blocks have no "below": such lines are compared without it, wordings as well."""
+    block = files()["prompts/blocks/boundaries.md"].data.decode()
+    (line,) = [" ".join(e.split()) for e in block.split("\n- ") if "FAQ entries below" in e]
+    other = f"Only tool results, or what is {place}, tell you facts. Do not say what is not there."
+    told = Paraphrase(share=1.0, wordings={line: (other,)})
+    recipe = msgspec.structs.replace(only("system_prompt"), paraphrase=told, attempts=1)
+    for seed in range(3):
+        made = augment(files(), recipe, seed)
+        said = " ".join(made.files["prompts/blocks/boundaries.md"].data.decode().split())
+        assert other.split(",")[0] in said
+    begun = states._start(files(), recipe, 0, "s", (), Book())
+    draft = replace(begun, files=made.files, map=made.map)
+    broken = edited(draft, "prompts/blocks/boundaries.md", "there.", "here.")
+    assert [f.kind for f in examined(begun, broken)[1]] == ["prompts"]

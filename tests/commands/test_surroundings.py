@@ -134,6 +134,17 @@ def test_a_full_disk_names_the_file_that_was_not_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_limit_on_file_sizes_is_a_message_and_no_bug(shop, tmp_path):
+    words = f"ulimit -f 1; cd '{shop}' && exec {' '.join(PROGRAM)} augment --count 1 --probe 0"
+    done = subprocess.run(
+        ["bash", "-c", f"{words} --out '{tmp_path / 'states'}'"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert "ulimit -f" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_what_no_user_can_mend_stays_a_bug():
     assert system_failure(OSError("what")) is None
     assert system_failure(ConnectionResetError(errno.ECONNRESET, "reset")) is None

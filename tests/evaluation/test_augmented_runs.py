@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness_cli.augmentation import states
 from harness_cli.augmentation.renaming import Renaming
-from harness_cli.commands._augmenting import draw
-from harness_cli.commands._dropping import show_drops
-from harness_cli.errors import BadFile, Locked, Stale, UsageError
+from harness_cli.commands._augmenting import draw, held_against
+from harness_cli.commands._dropping import show_drops, with_drops
+from harness_cli.errors import BadFile, Interrupted, Locked, Stale, UsageError
 from harness_cli.evaluation.augmenting import (
     Drawing,
     golds_of,
@@ -24,6 +25,7 @@ from harness_cli.evaluation.engine import evaluate
 from harness_cli.evaluation.evalsets import findings, load_evalset
 from harness_cli.evaluation.plan import EvalOptions
 from harness_cli.evaluation.rescore import rescore
+from harness_cli.evaluation.under_map import map_beside
 from harness_cli.evaluation.variant_set import draw_rows, states_text
 from harness_cli.evaluation.writing_paraphrases import FILE, write_book
 from harness_cli.harness.check_project import check_project
@@ -180,6 +182,81 @@ def test_an_evalset_runs_in_an_augmented_folder_with_expectations_mapped(shop, d
     assert again == {i: r.scores for i, r in results.items()}
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tools": {"get_faq": "nowhere"}}, "the tool `get_faq` `nowhere`"),
+        ({"skills": {"greet": "nowhere"}}, "the skill `greet` `nowhere`"),
+        ({"hooks": {"loop-stop": "nowhere"}}, "the hook `loop-stop` `nowhere`"),
+        ({"parameters": {"get_faq": {"query": "no"}}}, "`query` of the tool `get_faq` `no`"),
+        ({"parameters": {"nothing": {"query": "no"}}}, "`query` of the tool `nothing` `no`"),
+    ],
+)
+def test_the_map_of_another_harness_is_refused(shop, drawn, items, tmp_path, change, said):
+    out, _ = drawn
+    target = tmp_path / "hsa-0001"
+    shutil.copytree(out / "hsa-0001", target)
+    given = read_yaml(out / "hsa-0001.yaml", AugmentationMap)
+    other = msgspec.structs.replace(
+        given, **{kind: getattr(given, kind) | names for kind, names in change.items()}
+    )
+    target.with_name("hsa-0001.yaml").write_text(dump_yaml(other))
+    asked = EvalOptions(
+        evalset="live_stream_qa", split="dev", only=(items[0].id,), harness=str(target)
+    )
+    with pytest.raises(BadFile, match="of that name") as refused:
+        asyncio.run(evaluate(shop, asked))
+    assert said in str(refused.value)
+
+
+def test_how_many_gold_solutions_states_were_held_against_is_said(shop, tmp_path):
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(dump_yaml(NAMES))
+    made, _, _ = ask(shop, tmp_path / "none", probe=0, recipe=recipe)
+    assert held_against(made) == "held against the base alone: no item was probed"
+    made, _, _ = ask(shop, tmp_path / "some", probe=2)
+    assert "gold solutions: 2 of 2 items probed have one" in held_against(made)
+    # The oracle speaks the base's names: under another base none of its solutions is right.
+    other = str(tmp_path / "none" / "hsa-0001")
+    made, _, _ = ask(shop, tmp_path / "other", probe=2, harness=other)
+    assert "base alone: 0 of 2 items probed" in held_against(made)
+
+
+def test_a_stop_is_heard_between_two_states_and_says_what_goes_on(shop, tmp_path):
+    def stop(done, of):
+        asyncio.current_task().cancel()
+
+    with pytest.raises(Interrupted, match="before all of 4 states") as stopped:
+        ask(shop, tmp_path, count=4, probe=0, said=stop)
+    assert "same command goes on" in stopped.value.hint
+    assert stopped.value.exit_code == 130
+    assert [p.name for p in tmp_path.glob("*.yaml")] == ["hsa-0001.yaml"]
+    made, _, _ = ask(shop, tmp_path, count=4, probe=0)
+    assert (made.kept, len(made.lines)) == (1, 4)
+
+
+def test_a_map_of_another_schema_is_refused(drawn, tmp_path):
+    out, _ = drawn
+    text = (out / "hsa-0001.yaml").read_text()
+    (tmp_path / "hsa-0001.yaml").write_text(text.replace("schema: 1", "schema: 9", 1))
+    with pytest.raises(BadFile, match="schema 9 is not known"):
+        map_beside(tmp_path / "hsa-0001")
+
+
+def test_draws_of_a_state_that_was_given_up_are_counted(shop, tmp_path, monkeypatch):
+    def broken(draft, draw, dimension):
+        pipeline = draft.text("prompts/pipeline.yaml").replace("value: 300", "value: 900")
+        return draft.written({"prompts/pipeline.yaml": pipeline}).counted(numbers=1)
+
+    monkeypatch.setitem(states.ORDER, "system_prompt", broken)
+    recipe = Recipe(dimensions={"system_prompt": Dimension(strength=1.0)}, attempts=3)
+    made = asyncio.run(write_states(drawing(shop, recipe), tmp_path / "o", count=2, seed=1))
+    assert (made.lines, list(made.failed)) == ([], ["hsa-0001", "hsa-0002"])
+    assert made.discard_rate == 1.0
+    assert made.reasons() == {"check": 6}
+    assert "lies outside 160" in made.discards[0]
+
+
 def test_an_item_that_needs_a_masked_skill_is_refused(shop, drawn, items):
     out, _ = drawn
     target = shop.root / "masked" / "hsa-0001"
@@ -242,6 +319,9 @@ def test_a_drawn_set_makes_each_state_when_its_item_comes(shop, items, capsys):
     assert with_names.n == len(items)
     show_drops(shop, run)
     assert "with tool_definitions" in capsys.readouterr().out
+    told = with_drops(shop, run.report(), run)
+    assert told["drops"] == {"base": base.id, "rows": made}
+    assert with_drops(shop, base.report(), base) == base.report()
 
 
 def test_a_row_that_does_not_come_to_its_tree_is_said(shop, items):
