@@ -275,8 +275,8 @@ def test_states_of_the_augmentation_room_serve_groups_and_rewards_stay_in_the_ba
 
     def host_of(drawn):
         renamed = Renaming(drawn.map)
-        tool, skill = renamed.tool("load_skill"), renamed.skill("item-qa")
-        given = renamed.arguments("load_skill", {"skill": skill})
+        tool = renamed.tool("load_skill")
+        given = renamed.arguments("load_skill", {"skill": "item-qa"})
 
         def host(seen):
             return calling((tool, given)) if seen.call == 0 else "Ask me anything you like."
