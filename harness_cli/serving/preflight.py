@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from harness_cli.errors import HarnessError
+from harness_cli.errors import BadFile, HarnessError
 from harness_cli.harness.findings import Finding
 from harness_cli.models.mtp_check import check_head
 from harness_cli.records.config import CheckpointRef, ProjectConfig
@@ -175,7 +175,13 @@ def head_findings(job: ServeJob, root: Path) -> Iterator[Finding]:
         yield warning("mtp-head", f"`{folder}` is not on this machine: its head is unchecked")
     if not folder.is_dir():
         return
-    report = check_head(folder, steps=mtp.num_steps)
+    try:
+        report = check_head(folder, steps=mtp.num_steps)
+    except BadFile as exc:
+        if mtp.algorithm != "EAGLE":
+            raise
+        yield warning("mtp-head", f"the draft is unchecked: {exc}")  # as `pytorch_model.bin`
+        return
     if mtp.algorithm == "EAGLE" and report.family is None:
         return
     for found in report.findings:

@@ -12,10 +12,11 @@ from harness_cli.commands._benching import page
 from harness_cli.errors import UsageError
 from harness_cli.records.bench import BenchCall, BenchRequest, BenchRun, BenchTool
 from harness_cli.records.reader import read_json
+from harness_cli.records.serve_job import Desired, Live, Parallelism, ProcessRef, ServeJob
 from harness_cli.serving.bench.contrast import contrast, contrasts_of
 from harness_cli.serving.bench.figures import figures
 from harness_cli.serving.bench.groups import groups
-from harness_cli.serving.bench.route import arm_of
+from harness_cli.serving.bench.route import arm_of, facts_of
 from harness_cli.serving.bench.tables import contrasts, headline, markdown, ratio
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schema1" / "bench.json"
@@ -195,6 +196,21 @@ def test_figures_hold_for_any_walls(walls):
     assert numbers.wall.p50 in walls
     assert numbers.wall.p50 <= numbers.wall.p95 <= numbers.wall.longest == max(walls)
     assert numbers.within == sum(w <= 15 for w in walls)
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpus", "dtype"),
+    [("sglang", 4, "bfloat16"), ("builtin", None, ""), ("checkpoint", None, "")],
+)
+def test_a_run_is_not_bound_to_what_its_engine_does_not_know(engine, gpus, dtype):
+    process = ProcessRef(pid=1, begun=1, boot_id="b")
+    asked = ServeJob(name="x", engine=engine, parallelism=Parallelism(tp=2), replicas=2)
+    desired = Desired(generation=1, job=asked, digest="d", model="m", replicas=2, at="")
+    live = Live(
+        name="x", generation=1, phase="ready", url="u", digest="d", model="m", supervisor=process
+    )
+    told = facts_of(desired, live)
+    assert (told.engine, told.gpus, told.dtype) == (engine, gpus, dtype)
 
 
 def test_the_arm_is_named_by_what_the_server_was_started_with():

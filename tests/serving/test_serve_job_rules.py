@@ -226,6 +226,10 @@ def test_a_draft_model_of_eagles_own_kind_is_not_taken_for_a_head_that_was_lost(
     assert found(made, tmp_path) == []
     lost = job(mtp=mtp(draft_model_path="d"))
     assert found(lost, tmp_path) != []
+    (draft / "model.safetensors").rename(draft / "pytorch_model.bin")
+    assert found(made, tmp_path) == []
+    assert "serve/mtp-head" in found(made, tmp_path, "warning")
+    assert found(lost, tmp_path) == ["serve/checkpoint"]
 
 
 def test_a_head_that_went_stale_is_refused_before_anything_starts(tmp_path):

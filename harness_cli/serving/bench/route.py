@@ -94,7 +94,7 @@ def facts_of(desired: Desired, live: Live) -> ServingFacts:
         gpu=job.gpu,
         gpus=None if job.engine in (*OURS, "vllm-cpu") else job.parallelism.gpus * desired.replicas,
         parallelism=job.parallelism,
-        dtype=job.dtype,
+        dtype="" if job.engine in OURS else job.dtype,  # our own server takes none from a job
         mtp=job.mtp,
         per_replica=job.admission.per_replica,
         queue=job.admission.queue if job.router.use else None,
