@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from harness_cli.errors import HarnessError
-from harness_cli.records.canonical import write_json
+from harness_cli.records.canonical import write_atomic, write_json
 from harness_cli.records.checkpoint import Checkpoint
 from harness_cli.records.training_job import TrainingJob
 from harness_cli.store.checkpoints import RECORD, checkpoints_folder, read_checkpoint, register
@@ -27,6 +27,9 @@ from harness_cli.training.job_folder import (
     stopping,
 )
 from harness_cli.training.opening import Base, versions
+
+REPLACES: Final = "replaces"
+"""In a job's folder: the digest of the checkpoint that `--again` was said of, until it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ def in_turn(
         if again:
             forget(folder)
             also_forget(folder.path)
+            _say_what_goes(project, folder, job)
         done = registered(project, made, job, resume=resume, again=again)
         if done is not None:
             return done
@@ -71,12 +75,15 @@ def registered(
     """The checkpoint of this very job on this very data, where it is done already and `resume` is;
     what the job says of how it is served and measured goes into its record.
 
-    None where there is something to train. Raises `HarnessError` where a checkpoint has the name
-    and nobody said `again`: it may be what serves.
+    None where there is something to train: also the rest of a try that was to replace the
+    checkpoint and was cut short. Raises `HarnessError` where a checkpoint has the name and nobody
+    said `again` of it: it may be what serves.
     """
     folder = checkpoints_folder(project.root) / job.name
     record = read_checkpoint(folder)
     if record is None or again:
+        return None
+    if resume and _goes(JobFolder.of(project.root, job.name), record):
         return None
     made_of = (record.job_sha256, record.data, record.base)
     same = made_of == (job_digest(job), dict(made.files), made.base.named)
@@ -87,6 +94,22 @@ def registered(
         f"there is a checkpoint `{job.name}` already, of {of} ({record.digest[:12]})",
         hint="--again trains it anew and replaces it, or give the job another name",
     )
+
+
+def _say_what_goes(project: Project, folder: JobFolder, job: TrainingJob) -> None:
+    """Write down of which checkpoint `again` was said, for a `resume` after the try was cut short:
+    the word counts for this one and for no other that has come to the name since."""
+    record = read_checkpoint(checkpoints_folder(project.root) / job.name)
+    if record is None:
+        (folder.path / REPLACES).unlink(missing_ok=True)
+    else:
+        write_atomic(folder.path / REPLACES, record.digest.encode())
+
+
+def _goes(folder: JobFolder, record: Checkpoint) -> bool:
+    """Whether a try that was to replace this checkpoint left states to go on from."""
+    said = folder.path / REPLACES
+    return bool(folder.saved_steps()) and said.is_file() and said.read_text() == record.digest
 
 
 def _as_the_job_says(folder: Path, record: Checkpoint, job: TrainingJob) -> Checkpoint:
@@ -151,5 +174,6 @@ def keep(
             hint="make room; --resume goes on from the last state",
         ) from exc
     running.ended("done", checkpoint=made.digest)
+    (running.folder.path / REPLACES).unlink(missing_ok=True)
     shutil.rmtree(running.folder.steps, ignore_errors=True)
     return made

@@ -319,6 +319,47 @@ def test_a_job_stops_after_its_step_and_goes_on_from_there(shop, straight):
     assert losses(shop, "stopped") == pytest.approx([s["loss"] for s in straight[1]], abs=1e-6)
 
 
+@pytest.mark.parametrize("before", [{"steps": 2}, {}], ids=["another job", "the same job"])
+def test_a_replacement_that_was_cut_short_goes_on(shop, straight, before):
+    """The checkpoint that had the name stays until then, and is not taken for what is asked for."""
+    name = f"replaced-{len(before)}"
+    first = run_sft(shop, sft(name, **before))
+
+    def observe(running, values):
+        if running.state.step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="stopped after step 3") as caught:
+        run_sft(shop, sft(name), again=True, observe=observe)
+    assert caught.value.hint == "--resume goes on from step 3"
+    assert read_checkpoint(find_checkpoint(shop.root, name)) == first
+    with pytest.raises(HarnessError, match="there is a checkpoint"):
+        run_sft(shop, sft(name))
+    made = run_sft(shop, sft(name), resume=True)
+    assert losses(shop, name) == pytest.approx([s["loss"] for s in straight[1]], abs=1e-6)
+    assert made.created >= first.created
+    assert made.files["model.safetensors"] == straight[0].files["model.safetensors"]
+    assert run_sft(shop, sft(name), resume=True) == made
+
+
+def test_again_is_said_of_one_checkpoint_and_of_no_other_that_came_to_the_name(shop):
+    run_sft(shop, sft("moved", steps=1))
+
+    def observe(running, values):
+        if running.state.step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        run_sft(shop, sft("moved"), again=True, observe=observe)
+    place = checkpoints_folder(shop.root)
+    shutil.rmtree(place / "moved")
+    other = run_sft(shop, sft("mover", steps=1, seed=9))
+    (place / "mover").rename(place / "moved")
+    with pytest.raises(HarnessError, match="of another job or other data"):
+        run_sft(shop, sft("moved"), resume=True)
+    assert read_checkpoint(place / "moved") == other
+
+
 def test_a_second_signal_stops_at_once(shop):
     def observe(running, values):
         signal.raise_signal(signal.SIGINT)

@@ -1,6 +1,7 @@
 """Studies: the tiny base's documents, lessons by construction, arms as jobs, tables."""
 
 import asyncio
+import json
 import shutil
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from harness_cli.evaluation.evalsets import load_evalset
 from harness_cli.harness.load import load_folder
 from harness_cli.judges.grounded.judge import GroundedJudge
 from harness_cli.records.augmentation import AugmentationMap, Recipe
+from harness_cli.records.canonical import digest
 from harness_cli.records.reader import read_yaml
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.records.study import Arm, ArmScore, Study, StudyData, Table, TableRow
@@ -294,6 +296,21 @@ def test_a_study_that_says_something_else_does_not_go_on_in_the_same_folder(stud
     (other / "harness.yaml").write_text((other / "harness.yaml").read_text() + "\n")
     with pytest.raises(UsageError, match="`project`"):
         bind(tmp_path, study, other)
+
+
+def test_a_study_that_was_begun_before_a_field_came_goes_on(study, tmp_path):
+    """`together` came after the tiny study's tables were made; these are its digests of then."""
+    bind(tmp_path, study, HERE / "project")
+    told = json.loads((tmp_path / "study.json").read_bytes())
+    for name, fields in (
+        ("data original", {"items": 300, "states": 0, "each": 1, "original": True}),
+        ("data hsa", {"items": 300, "states": 30, "each": 4, "original": True}),
+    ):
+        assert told[name] == digest(fields)
+    several = msgspec.structs.replace(study.data["hsa"], together=2)
+    changed = msgspec.structs.replace(study, data={**study.data, "hsa": several})
+    with pytest.raises(UsageError, match="`data hsa`"):
+        bind(tmp_path, changed, HERE / "project")
 
 
 def scored(arm, seed, scores):

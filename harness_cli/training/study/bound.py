@@ -13,7 +13,7 @@ import msgspec
 from harness_cli.errors import UsageError
 from harness_cli.records.canonical import digest, file_sha256, write_json
 from harness_cli.records.reader import read_json
-from harness_cli.records.study import Arm, Study
+from harness_cli.records.study import Arm, Study, StudyData
 
 FILE: Final = "study.json"
 CONTENT: Final = ("harness.yaml", "harness_repo", "evalsets", "recipes")
@@ -30,13 +30,22 @@ def parts(study: Study, project: Path) -> dict[str, str]:
         "limit": study.limit,
         "base": study.base,
         "threads": study.threads,
-        **{f"data {name}": data for name, data in study.data.items()},
+        **{f"data {name}": _data(data) for name, data in study.data.items()},
         **{f"variants {name}": recipe for name, recipe in study.variants.items()},
         **{f"arm {arm.name}": _arm(study, arm) for arm in study.arms},
         **{f"column {one.column}": one for one in study.sets},
     }
     found = {name: digest(msgspec.to_builtins(value)) for name, value in shared.items()}
     return found | {"project": _content(project)}
+
+
+def _data(data: StudyData) -> dict[str, Any]:
+    """What a file of lessons is made of. `together` came later: without it a file is what it was,
+    and a study that was begun before goes on."""
+    kept: dict[str, Any] = msgspec.to_builtins(data)
+    if data.together == 1:
+        del kept["together"]
+    return kept
 
 
 def bind(folder: Path, study: Study, project: Path) -> None:
