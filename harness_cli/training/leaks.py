@@ -26,6 +26,7 @@ from harness_cli.training.measured import OPEN
 from harness_cli.training.training_rows import ReadRow, TrainingRows
 
 SHOWN: Final = 5
+LEAVE_OUT: Final = "leave these rows out"
 LONG_ENOUGH: Final = 12
 """Characters of a request below which finding it says nothing: greetings are alike everywhere."""
 WINDOW: Final = 8
@@ -52,20 +53,24 @@ def refuse_leaks(
 
 
 def refuse_leaking_texts(
-    project: Project, texts: Iterable[tuple[str, str]], measured_by: Sequence[str] = ()
+    project: Project,
+    texts: Iterable[tuple[str, str]],
+    measured_by: Sequence[str] = (),
+    *,
+    hint: str = LEAVE_OUT,
 ) -> None:
     """The same for texts alone, each with the name it is told by: prompts of a distillation."""
-    _refuse(list(_in_texts(texts, _measured(project, measured_by))))
+    _refuse(list(_in_texts(texts, _measured(project, measured_by))), hint)
 
 
-def _refuse(found: Sequence[str]) -> None:
+def _refuse(found: Sequence[str], hint: str = LEAVE_OUT) -> None:
     if found:
         more = f"\n… and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UsageError(
             f"{len(found)} rows hold items that measure this policy:\n"
             + "\n".join(found[:SHOWN])
             + more,
-            hint="what is trained on measures nothing any more: leave these rows out",
+            hint=f"what is trained on measures nothing any more: {hint}",
         )
 
 

@@ -24,6 +24,7 @@ from harness_cli.records.chat import Generation
 from harness_cli.records.config import Limits
 from harness_cli.records.harness import HarnessState
 from harness_cli.records.item import Item
+from harness_cli.records.request import Request
 from harness_cli.records.trajectory import Trajectory
 from harness_cli.runtime.agent import Agent
 from harness_cli.runtime.loop import rollout
@@ -101,7 +102,12 @@ class RoomsGround:
             )
         draws.refuse_share(share)
         self._shop, self._draws, self._settings, self._share = shop, draws, settings, share
-        self._seeds = {f"room-{seed}": seed for seed in seeds if self._asks(seed)}
+        self._seeds: dict[str, int] = {}
+        self._asked: dict[str, Request] = {}
+        for seed in seeds:
+            room = f"room-{seed}"
+            if (arrival := shop.stream(settings, seed, room).next()) is not None:
+                self._seeds[room], self._asked[room] = seed, arrival.item.request
         if not self._seeds:
             raise UsageError("no room has a request", hint="raise `arrivals.base` or `session_s`")
 
@@ -109,6 +115,11 @@ class RoomsGround:
     def tasks(self) -> Sequence[str]:
         """Rooms that have a request."""
         return list(self._seeds)
+
+    @property
+    def requests(self) -> Mapping[str, Request]:
+        """What each of them asks."""
+        return self._asked
 
     def prepare(self, place: Place) -> None:
         """Draw and compile the group's state."""
@@ -140,9 +151,6 @@ class RoomsGround:
 
     async def close(self) -> None:
         """Nothing is held."""
-
-    def _asks(self, seed: int) -> bool:
-        return self._shop.stream(self._settings, seed, f"room-{seed}").next() is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from harness_cli.harness.roles import role_problems
 from harness_cli.judges.rewards.judge import RuleRewards
 from harness_cli.judges.rewards.open import reward_judge
 from harness_cli.records.canonical import digest
+from harness_cli.records.request import Request
 from harness_cli.records.rl_job import RlTraining
 from harness_cli.simulator.live.settings import Settings
 from harness_cli.simulator.live.shop import open_shop
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 ONCE: Final = (
     "every rollout is used once, before an update: all ratios are 1 and the clip never acts; "
     "`updates` or `passes` above 1 make them move"
+)
+OF_DEV: Final = (
+    "take other rooms (`rooms.first`), or measure by a sealed split: rooms speak in dev's words"
 )
 LEFT: Final = (
     "{tasks} tasks are no multiple of {groups} groups: the last {left} of a round begin the next, "
@@ -210,12 +215,14 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
         draws = Draws(state, augmented_by(state, recipe), pool=job.pool, seed=job.seed)
         seeds = range(job.rooms.first, job.rooms.first + job.rooms.tasks)
         made_of |= {"rooms": digest(job.rooms), "catalogue": shop.world.digest}
-        return RoomsGround(shop, draws, settings, seeds, job.augmented), made_of
+        rooms = RoomsGround(shop, draws, settings, seeds, job.augmented)
+        refuse_leaking_texts(project, _words(rooms.requests), job.measured_by, hint=OF_DEV)
+        return rooms, made_of
     opened = open_items(project, job, tool_names(state))
     evalset = opened.evalset
     items = {item.id: item for item in evalset.items}
-    texts = ((name, "\n".join(words_of(item.request))) for name, item in items.items())
-    refuse_leaking_texts(project, texts, job.measured_by)
+    requests = {name: item.request for name, item in items.items()}
+    refuse_leaking_texts(project, _words(requests), job.measured_by)
     ground = Ground(
         base=state,
         world=evalset.world,
@@ -230,6 +237,10 @@ def ground_of(project: Project, job: RlTraining) -> tuple[Playground, dict[str, 
     if job.served.pipeline != "default":  # rollouts are rendered by it
         made_of["pipeline"] = job.served.pipeline
     return ItemsGround(ground, items, job.augmented), made_of
+
+
+def _words(requests: Mapping[str, Request]) -> Iterator[tuple[str, str]]:
+    return ((name, "\n".join(words_of(asked))) for name, asked in requests.items())
 
 
 def _room_settings(job: RlTraining) -> Settings:

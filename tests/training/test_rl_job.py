@@ -392,6 +392,16 @@ def rooms_job(shop, **settings):
     )
 
 
+def test_rooms_that_ask_what_measures_are_refused(shop):
+    ours = Project.find(Path(__file__).parents[2])
+    job = msgspec.structs.replace(rooms_job(shop), rooms=Rooms(tasks=64))
+    assert len(plan_rl(ours, job).ground.tasks) == 64
+    by_dev = msgspec.structs.replace(job, measured_by=("live_stream_qa:dev",))
+    with pytest.raises(UsageError, match=r"room-\d+ holds live_stream_qa/lsq-") as caught:
+        plan_rl(ours, by_dev)
+    assert "measure by a sealed split" in str(caught.value.hint)
+
+
 def test_rooms_of_the_simulator_are_tasks(shop):
     ours = Project.find(Path(__file__).parents[2])
     plan = plan_rl(ours, rooms_job(shop))
