@@ -86,7 +86,7 @@ def killed_at(project: Project, event: str, words: str) -> None:
         ("os.rename", ".jsonl.zst.", False),
         ("os.rename", "-1.json.", False),
         ("os.rename", ".dev.json.", False),
-        ("subprocess.Popen", "'add', '--', ", True),
+        ("subprocess.Popen", "'add', '--force', '--', ", True),
         ("subprocess.Popen", "'--no-verify'", True),
     ],
 )
