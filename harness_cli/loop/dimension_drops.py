@@ -38,6 +38,8 @@ from harness_cli.store.runs import RunFolder, RunStore
 
 SAMPLE = "sample"
 SEED = 20261130
+LEAST_S = 1.0
+"""What the runs that are left share where no time is: one that begins should get somewhere."""
 Conditions = dict[str, Recipe]
 
 
@@ -93,7 +95,7 @@ def measured(
     for name, evalset in sets.items():
         run = begun[name]
         if run is None or run.status() != "complete":
-            share = None if end is None else max(1.0, end - time.monotonic()) / left
+            share = None if end is None else max(LEAST_S, end - time.monotonic()) / left
             run = _run(project, evalset, policy, agent, resume=run, seconds=share)
             left -= 1
         runs[name] = run

@@ -411,8 +411,9 @@ def test_drops_stop_at_their_time_and_the_same_command_goes_on(tmp_path, monkeyp
     """One condition of two items: no time, then time, then nothing left to do."""
     only = {"tool_definitions": conditions(1.0)["tool_definitions"]}
     monkeypatch.setattr(dimension_drops, "conditions", lambda strength: only)
+    monkeypatch.setattr(dimension_drops, "LEAST_S", 1e-9)
     asked = ["--limit", "2", "--agent", "harness", "--folder", str(tmp_path / "kept")]
-    assert dimension_drops.main([*asked, "--seconds", "0.01"]) == 0
+    assert dimension_drops.main([*asked, "--seconds", "1e-9"]) == 0
     assert "| builtin | harness | tool_definitions | 0 |" in capsys.readouterr().out
     assert dimension_drops.main(asked) == 0
     table = capsys.readouterr().out
