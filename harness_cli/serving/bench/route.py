@@ -39,9 +39,6 @@ def with_job(project: Project, job: str) -> tuple[Project, str, ServingFacts]:
         model=desired.job.served_name,
         base_url=live.url,
         checkpoint=_weights_of(desired, live),
-        attempt_timeout_s=CALL_S,
-        total_timeout_s=CALL_S,
-        stall_timeout_s=STALL_S,
     )
     return _changed(project, job, config), job, facts_of(desired, live)
 
@@ -59,9 +56,6 @@ def _with_policy(project: Project, served: Job) -> tuple[Project, str, ServingFa
         max_tokens=own.max_tokens,
         temperature=own.temperature,
         top_p=own.top_p,
-        attempt_timeout_s=CALL_S,
-        total_timeout_s=CALL_S,
-        stall_timeout_s=STALL_S,
     )
     told = ServingFacts(
         job=served.name, engine=own.kind, digest=served.policy_id, model=own.model, dtype=own.dtype
@@ -70,7 +64,10 @@ def _with_policy(project: Project, served: Job) -> tuple[Project, str, ServingFa
 
 
 def _changed(project: Project, name: str, policy: PolicyConfig) -> Project:
-    policies = {**project.config.policies, name: policy}
+    bounded = msgspec.structs.replace(
+        policy, attempt_timeout_s=CALL_S, total_timeout_s=CALL_S, stall_timeout_s=STALL_S
+    )
+    policies = {**project.config.policies, name: bounded}
     return replace(project, config=msgspec.structs.replace(project.config, policies=policies))
 
 
